@@ -1,0 +1,65 @@
+# One command for each thing people do here. `make` alone lists them.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTHONS ?= python3 python3.13 python3.12 python3.11
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-unit check fmt crash bench-sqlite clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Create .venv with all extras and the tools of the project
+
+run: setup ## Run the demo; ARGS="--seconds 20" ends it by itself
+	@$(BIN)/redrive demo $(ARGS)
+
+test: check ## Check everything, then run all tests and report coverage
+	@$(BIN)/python -m pytest --cov $(ARGS)
+
+test-unit: setup ## Run the quick tests: no network, seconds
+	@$(BIN)/python -m pytest src tests/unit $(ARGS)
+
+check: setup ## Check format, lint, types and who imports whom
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+fmt: setup ## Format the code and mend what can be mended by machine
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+crash: setup ## Kill workers for a long time and account for every message
+	@$(BIN)/python -m tests.crash $(ARGS)
+
+bench-sqlite: setup ## Measure the SQLite broker beside a hand-written loop
+	@$(BIN)/python -m benchmarks.sqlite $(ARGS)
+
+clean: ## Remove everything that was made here, .venv included
+	@rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A half-made or outdated .venv has no working pip or an old Python: it is made anew.
+$(READY): pyproject.toml constraints.txt
+	@$(BIN)/python -c 'import pip' 2>/dev/null && $(BIN)/python $(NEW_ENOUGH) || $(MAKE) --no-print-directory $(VENV)
+	@echo "Installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
+	@touch $@
+
+.PHONY: $(VENV)
+$(VENV):
+	@for python in $(PYTHONS); do \
+		if $$python $(NEW_ENOUGH) 2>/dev/null; then \
+			echo "Creating $(VENV) with $$($$python --version) ..."; \
+			$$python -m venv --clear $(VENV) && exit 0; \
+			echo "$$python cannot create a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "Redrive needs Python 3.11 or newer; none of these is: $(PYTHONS)" >&2; \
+	exit 1

@@ -1,0 +1,12 @@
+import pytest
+from hypothesis import settings
+
+# A slow machine is no failure: no test is timed, not even by Hypothesis.
+settings.register_profile("redrive", deadline=None)
+settings.load_profile("redrive")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Every broker client is made for asyncio, so asyncio is what is tested."""
+    return "asyncio"
