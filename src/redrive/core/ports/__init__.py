@@ -1,0 +1,35 @@
+"""What the rooms ask of the outside: ports, and the small values that cross them."""
+
+from redrive.core.ports.broker import (
+    LEASE,
+    Alive,
+    Broker,
+    Capabilities,
+    Clock,
+    DeadEntry,
+    DeadLetterQueue,
+    Depth,
+    EventSink,
+    Finding,
+    NativeDeadLetters,
+    Obituary,
+    Options,
+    Subscription,
+)
+
+__all__ = [
+    "LEASE",
+    "Alive",
+    "Broker",
+    "Capabilities",
+    "Clock",
+    "DeadEntry",
+    "DeadLetterQueue",
+    "Depth",
+    "EventSink",
+    "Finding",
+    "NativeDeadLetters",
+    "Obituary",
+    "Options",
+    "Subscription",
+]

@@ -1,0 +1,67 @@
+"""A query over letters: what every store must find, said once as a pure function."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from redrive.core.letter import DeadLetter
+from redrive.core.reason import Reason
+
+_PAYLOAD = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which letters are asked for: all that is given must hold; what is None is not asked.
+
+    `from_at` is included, `to_at` is not; both are about `failed_at`. `text` is looked for in `searchable_text`,
+    whatever the case. Raises `ValueError` for an instant without a zone.
+    """
+
+    reason: Reason | None = None
+    queue: str | None = None
+    error_type: str | None = None
+    error_code: str | None = None
+    fingerprint: str | None = None
+    user_id: str | None = None
+    tenant_id: str | None = None
+    kind: str | None = None
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("from_at", "to_at"):
+            instant = getattr(self, name)
+            if instant is not None and instant.tzinfo is None:
+                raise ValueError(f"{name}: expected an instant with a zone, got {instant!r}")
+
+    def matches(self, letter: DeadLetter) -> bool:
+        """Whether this letter is asked for."""
+        if any(getattr(letter, name) != wanted for name, wanted in self.equal_to().items()):
+            return False
+        if self.from_at is not None and letter.failed_at < self.from_at:
+            return False
+        if self.to_at is not None and letter.failed_at >= self.to_at:
+            return False
+        return self.text is None or self.text.lower() in searchable_text(letter)
+
+    def equal_to(self) -> dict[str, str]:
+        """What the letter's fields of the same names must be equal to."""
+        return {name: wanted for name in _EQUAL if (wanted := getattr(self, name)) is not None}
+
+
+_EQUAL = (
+    *("reason", "queue", "error_type", "error_code", "fingerprint"),
+    *("user_id", "tenant_id", "kind"),
+)
+
+
+def searchable_text(letter: DeadLetter) -> str:
+    """What a search for text looks at, in lower case: ids, the error, and the first 64 KiB of the payload as text.
+
+    It holds neither NUL nor lone surrogates, so that every store can keep it.
+    """
+    payload = (letter.payload or b"")[:_PAYLOAD].decode("utf-8", "replace")
+    parts = (letter.letter_id, letter.original_message_id, letter.error_type, letter.error_message, payload)
+    text = "\n".join(parts).lower().replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,141 @@
+"""A letter as plain JSON values: what every form writes and reads, each in its own dress."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from redrive.core.attempt import from_rows, to_rows
+from redrive.core.context import OwnFields
+from redrive.core.fingerprint import fingerprint
+from redrive.core.letter import DeadLetter, letter_id, payload_hash
+from redrive.core.message import Headers
+from redrive.core.reason import Reason
+from redrive.core.wire.plain import as_count, as_instant, as_text, as_word, dump, from_base64, to_base64
+
+USUAL_NAMES = ("original_message_id", "error_type", "error_message", "retry_count", "failed_at")
+"""Written even when empty: what readers of other dead letter queues look for."""
+
+_TEXTS = (
+    *("letter_id", "kind", "broker", "queue", "group", "handler", "app_version", "node", "original_message_id"),
+    *("payload_sha256", "content_type", "error_type", "error_message", "fingerprint"),
+)
+_WORDS = ("error_code", "severity", "stack", *OwnFields._fields)
+_COUNTS = ("generation", "pid", "retry_count")
+_INSTANTS = ("first_failed_at", "failed_at", "received_at", "dlq_published_at", "collected_at")
+
+NAMES = tuple(field.name for field in fields(DeadLetter) if field.name not in ("payload", "key", "headers"))
+"""What a record holds: everything but what the producer sent."""
+
+
+class Entry(NamedTuple):
+    """Where a letter was found: it gives what a foreign letter does not say. `queue` is the one it was for."""
+
+    queue: str
+    entry_id: str
+    now: datetime
+    broker: str = ""
+
+
+class Original(NamedTuple):
+    """What the producer sent, byte for byte; no payload where none was kept."""
+
+    payload: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+
+
+def to_record(letter: DeadLetter) -> dict[str, Any]:
+    """Everything but payload, key and headers; empty values are left out."""
+    record: dict[str, Any] = {}
+    for name in NAMES:
+        value = getattr(letter, name)
+        if isinstance(value, datetime):
+            record[name] = value.isoformat()
+        elif name == "attempts":
+            record[name] = to_rows(value)
+        else:
+            record[name] = value
+    return {name: value for name, value in record.items() if value or name in USUAL_NAMES}
+
+
+def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry | None = None) -> DeadLetter:
+    """The letter, read leniently: what is missing or cannot be read is taken from the entry, or is unknown.
+
+    Raises `ValueError` without an entry if the letter does not say who it is and when it failed.
+    """
+    values: dict[str, Any] = {
+        **{name: as_text(record.get(name)) for name in _TEXTS},
+        **{name: as_word(record.get(name)) for name in _WORDS},
+        **{name: as_count(record.get(name)) for name in _COUNTS},
+        **{name: as_instant(record.get(name)) for name in _INSTANTS},
+        **original._asdict(),
+    }
+    values["reason"] = _reason(record.get("reason"))
+    values["attempts"] = from_rows(record.get("attempts"))
+    context = record.get("context")
+    values["context"] = context if isinstance(context, dict) else {}
+    values["kind"] = values["kind"] or "message"
+    values["error_type"] = values["error_type"] or "unknown"
+    if original.payload is not None:
+        values["payload_sha256"] = payload_hash(original.payload)
+    if entry is not None:
+        _complete(values, entry)
+    if not values["letter_id"] or values["failed_at"] is None:
+        raise ValueError("not a dead letter: it has no letter_id, or does not say when it failed")
+    return DeadLetter(**values)
+
+
+def _complete(values: dict[str, Any], entry: Entry) -> None:
+    values["queue"] = values["queue"] or entry.queue
+    values["failed_at"] = values["failed_at"] or entry.now
+    if values["letter_id"]:
+        return
+    values["letter_id"] = letter_id(
+        broker=entry.broker,
+        incarnation="",
+        queue=entry.queue,
+        group="",
+        origin=entry.entry_id,
+        payload_sha256=values["payload_sha256"],
+    )
+    values["broker"] = values["broker"] or entry.broker
+    values["fingerprint"] = values["fingerprint"] or fingerprint(
+        values["error_type"], frame="", message=values["error_message"]
+    )
+
+
+def _reason(value: Any) -> Reason:
+    try:
+        return Reason(value)
+    except ValueError:
+        return Reason.UNKNOWN
+
+
+def to_pairs(headers: Headers) -> list[list[Any]]:
+    """Headers as JSON values: `[name, text]`, or `[name, {"base64": …}]` where the bytes are not UTF-8."""
+    return [[name, _text_or_base64(value)] for name, value in headers]
+
+
+def _text_or_base64(value: bytes) -> str | dict[str, str]:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": to_base64(value)}
+
+
+def from_pairs(value: Any) -> Headers:
+    """Headers from JSON values: pairs as we write them, or an object as others do."""
+    if isinstance(value, dict):
+        return tuple((name, _bytes(item)) for name, item in value.items())
+    rows = value if isinstance(value, list) else []
+    return tuple((as_text(row[0]), _bytes(row[1])) for row in rows if isinstance(row, list) and len(row) == 2)  # noqa: PLR2004 - a pair
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, dict) and [*value] == ["base64"]:
+        try:
+            return from_base64(value["base64"])
+        except ValueError:
+            return dump(value)
+    return as_text(value).encode("utf-8", "surrogatepass")
