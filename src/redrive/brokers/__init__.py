@@ -1,0 +1,1 @@
+"""Adapters: one folder per message system, behind the ports of the core."""

@@ -1,0 +1,122 @@
+"""Holding on and letting go: leases renewed, deliveries handed back, workers signing off."""
+
+from datetime import timedelta
+
+from redrive.core.outcome import Settlement
+from redrive.testing.conformance.bench import Bench
+from redrive.testing.conformance.suite import Suite
+
+
+class Holding(Suite):
+    """`Subscription.extend`, `release` and `aclose`."""
+
+    async def test_an_extended_lease_does_not_end(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+        other = await bench.worker()
+        for _ in range(3):
+            await bench.elapse(bench.lease * 0.6)
+            lost = await worker.extend([delivery])
+            await other.heartbeat()
+
+        assert list(lost) == []
+        assert await other.fetch_suspect() is None
+        assert [answer.status for answer in await worker.settle([Settlement(delivery)])] == ["done"]
+
+    async def test_extend_returns_those_that_are_lost(self, bench: Bench) -> None:
+        worker = await bench.worker()
+        await bench.publish(b"1", b"2")
+        acked, kept = await bench.take(worker, 2)
+        await worker.settle([Settlement(acked)])
+        lost = await worker.extend([acked, kept])
+
+        assert [delivery.message.id for delivery in lost] == [acked.message.id]
+
+    async def test_extending_nothing_loses_nothing(self, bench: Bench) -> None:
+        assert list(await (await bench.worker()).extend([])) == []
+
+    async def test_extend_can_be_repeated(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+
+        assert [list(await worker.extend([delivery])) for _ in range(2)] == [[], []]
+
+    async def test_release_hands_back_and_spends_no_attempt(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+        await worker.release([delivery])
+        waiting = await bench.counts()
+        again = await bench.take_one(await bench.worker())
+
+        assert waiting == {"waiting": 1}
+        assert (again.message, again.failures, again.crashes, again.alone) == (delivery.message, 0, 0, False)
+
+    async def test_release_keeps_what_earlier_attempts_have_spent(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+        await worker.settle([bench.retry(delivery)])
+        second = await bench.take_one(worker)
+        await worker.release([second])
+        again = await bench.take_one(worker)
+
+        assert again.failures == 1
+        assert (again.trail, again.first_attempt_at) == (second.trail, second.first_attempt_at)
+
+    async def test_release_passes_over_lost_deliveries(self, bench: Bench) -> None:
+        worker = await bench.worker()
+        await bench.publish(b"1", b"2")
+        done, kept = await bench.take(worker, 2)
+        await worker.settle([Settlement(done)])
+        await worker.release([done, kept])
+
+        assert await bench.counts() == {"waiting": 1}
+
+    async def test_a_release_repeated_does_not_take_the_message_from_its_new_holder(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+        await worker.release([delivery])
+        other = await bench.worker()
+        taken = await bench.take_one(other)
+        await worker.release([delivery])
+
+        assert await bench.counts() == {"in_flight": 1}
+        assert [answer.status for answer in await other.settle([Settlement(taken)])] == ["done"]
+
+    async def test_a_released_delivery_can_no_longer_be_settled(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+        await worker.release([delivery])
+
+        assert [answer.status for answer in await worker.settle([Settlement(delivery)])] == ["lost"]
+        assert await bench.counts() == {"waiting": 1}
+
+    async def test_what_is_in_hand_at_sign_off_stays_leased_until_the_lease_ends(self, bench: Bench) -> None:
+        worker, delivery = await bench.one_delivery()
+        await worker.aclose()
+        other = await bench.worker()
+        held = await bench.nothing_for(other), await other.fetch_suspect()
+        await bench.let_die(seen_by=other)
+
+        assert held == (True, None)
+        assert (await bench.suspect(other)).message == delivery.message
+
+    async def test_signing_off_twice_is_signing_off_once(self, bench: Bench) -> None:
+        worker = await bench.worker()
+        await worker.aclose()
+        await worker.aclose()
+
+        assert await bench.counts() == {}
+
+    async def test_a_worker_that_signed_off_does_not_end_its_neighbours(self, bench: Bench) -> None:
+        leaving, staying = await bench.worker(), await bench.worker()
+        await leaving.aclose()
+        await bench.publish(b"1")
+
+        assert (await bench.take_one(staying)).message.body == b"1"
+
+    async def test_only_the_lease_of_the_dead_ends(self, bench: Bench) -> None:
+        living, dead = await bench.worker(), await bench.worker()
+        await bench.publish(b"1", b"2")
+        kept, lost = await bench.take_one(living), await bench.take_one(dead)
+        await bench.elapse(bench.lease * 0.6)
+        await living.extend([kept])
+        await bench.elapse(bench.lease * 0.6 + timedelta(seconds=1))
+        suspects = await living.heartbeat()
+
+        assert suspects == 1
+        assert (await bench.suspect(living)).message == lost.message
+        assert [answer.status for answer in await living.settle([Settlement(kept)])] == ["done"]
