@@ -1,0 +1,70 @@
+"""Redrive: a message is never lost, and a failed one finds its way back."""
+
+from redrive.app import App
+from redrive.core.backoff import Additive, Constant, Exponential, Jitter, Table
+from redrive.core.classify import Classifier
+from redrive.core.delivery import Delivery
+from redrive.core.errors import (
+    BrokerError,
+    BrokerUnavailable,
+    ConfigError,
+    DeadLetterError,
+    DeadLetterQueueClosed,
+    DeadLetterQueueFull,
+    DeliveryExpired,
+    LetterNotFound,
+    MissingExtra,
+    NotAllowed,
+    QueueNotFound,
+    RedriveError,
+    StateConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from redrive.core.letter import DeadLetter
+from redrive.core.message import Message
+from redrive.core.outcome import ACK, GiveUp, RetryLater
+from redrive.core.place import DeadLetterPlace
+from redrive.core.policy import RetryPolicy
+from redrive.core.ports import DeadLetterQueue
+from redrive.core.reason import Reason
+from redrive.wiring import connect, dead_letter
+from redrive.worker.breaker import BreakerRules
+
+__all__ = [
+    "ACK",
+    "Additive",
+    "App",
+    "BreakerRules",
+    "BrokerError",
+    "BrokerUnavailable",
+    "Classifier",
+    "ConfigError",
+    "Constant",
+    "DeadLetter",
+    "DeadLetterError",
+    "DeadLetterPlace",
+    "DeadLetterQueue",
+    "DeadLetterQueueClosed",
+    "DeadLetterQueueFull",
+    "Delivery",
+    "DeliveryExpired",
+    "Exponential",
+    "GiveUp",
+    "Jitter",
+    "LetterNotFound",
+    "Message",
+    "MissingExtra",
+    "NotAllowed",
+    "QueueNotFound",
+    "Reason",
+    "RedriveError",
+    "RetryLater",
+    "RetryPolicy",
+    "StateConflict",
+    "StoreError",
+    "StoreUnavailable",
+    "Table",
+    "connect",
+    "dead_letter",
+]

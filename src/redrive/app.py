@@ -1,0 +1,255 @@
+"""App: consumers, publish, run, worker(), sync(). The one object a user holds."""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, Self, TypeVar, Unpack
+
+from redrive import wiring
+from redrive.clock import SystemClock
+from redrive.config import load_settings
+from redrive.core.duration import NOW, Duration, as_duration
+from redrive.core.errors import ConfigError
+from redrive.core.message import Message, as_headers, without_reserved
+from redrive.core.ports import Broker, Clock, Obituary
+from redrive.observe.bus import Bus
+from redrive.observe.event_log import EventLog
+from redrive.observe.logs import set_up_logs
+from redrive.worker.alerting import AlertThreshold
+from redrive.worker.consumer import Consumer, ConsumerOptions, Treatment
+from redrive.worker.crew import GRACE, Crew, Duty
+from redrive.worker.lifespan import Lifespan, enter
+from redrive.worker.outcomes import Surroundings
+from redrive.worker.payload import encode
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+
+class App:
+    """A set of consumers on one broker, under one name.
+
+    `name` is the group: all processes with this name share the work. `lifespan` is an async generator function
+    that yields what handlers ask for by annotation. `version` is shown in letters and in the list of workers.
+
+    >>> app = App("memory://", name="shop")
+    >>> @app.consumer("orders", retry=[1, 2, 4], timeout="30s")
+    ... async def charge(order: dict) -> None: ...
+    """
+
+    def __init__(
+        self,
+        broker: str | Broker,
+        *,
+        name: str,
+        lifespan: Lifespan | None = None,
+        version: str = "",
+        grace: Duration = GRACE,
+    ) -> None:
+        if not name:
+            raise ConfigError("name: expected the app's name, got an empty one")
+        self.name = name
+        self.version = version
+        self.consumers: list[Consumer] = []
+        self.bus = Bus()
+        self._lifespan = lifespan
+        self._grace = as_duration(grace)
+        self._clock: Clock = SystemClock()
+        self._given = broker
+        self._broker: Broker | None = None
+        self._users = 0
+
+    def consumer(self, queue: str, **options: Unpack[ConsumerOptions]) -> Callable[[Handler], Handler]:
+        """Register a handler for single messages; the function is returned unchanged. Raises `ConfigError`."""
+        return self._register(queue, None, options)
+
+    def batch_consumer(
+        self, queue: str, *, size: int = 100, **options: Unpack[ConsumerOptions]
+    ) -> Callable[[Handler], Handler]:
+        """Register a handler for up to `size` messages at once. Raises `ConfigError`."""
+        if not isinstance(size, int) or size < 1:
+            raise ConfigError(f"size: expected a whole number of at least 1, got {size!r}")
+        return self._register(queue, size, options)
+
+    def attach(self, broker: Broker, *, clock: Clock) -> "App":
+        """The same app on another broker and clock: for tests."""
+        twin = App(broker, name=self.name, lifespan=self._lifespan, version=self.version, grace=self._grace)
+        twin.consumers = self.consumers
+        twin._clock = clock
+        return twin
+
+    @property
+    def broker(self) -> Broker:
+        """The broker, once the app is open. Raises `ConfigError` before."""
+        if self._broker is None:
+            raise ConfigError("app: not open; use `async with app:` around publishing")
+        return self._broker
+
+    async def __aenter__(self) -> Self:
+        self._users += 1
+        if self._broker is None:
+            given = self._given
+            self._broker = wiring.connect(given, clock=self._clock, sink=self.bus) if isinstance(given, str) else given
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._users -= 1
+        if not self._users and self._broker is not None:
+            broker, self._broker = self._broker, None
+            await broker.aclose()
+
+    async def publish(
+        self,
+        queue: str,
+        payload: object,
+        *,
+        key: str | bytes | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
+        delay: Duration = NOW,
+        expires: Duration | None = None,
+    ) -> str:
+        """Enqueue one message, durably; return its id.
+
+        `payload` is sent as it is if it is bytes, as UTF-8 if text, else as JSON. `expires` is how long it may wait.
+        """
+        now = self._clock.now()
+        message = Message(
+            id="",
+            queue=queue,
+            body=encode(payload),
+            headers=without_reserved(as_headers(headers)),
+            key=key.encode() if isinstance(key, str) else key,
+            published_at=now,
+            expires_at=None if expires is None else now + as_duration(expires),
+        )
+        (message_id,) = await self.broker.publish(queue, [message], delay=as_duration(delay))
+        return message_id
+
+    @contextlib.asynccontextmanager
+    async def worker(self, *, takes_suspects: bool = True) -> AsyncIterator[Crew]:
+        """Run all consumers in this event loop for as long as the block lasts; drains at its end."""
+        async with self, enter(self._lifespan) as resources:
+            crew = self._crew(resources, takes_suspects=takes_suspects)
+            try:
+                await crew.start()
+                yield crew
+            finally:
+                await crew.stop()
+
+    @contextlib.asynccontextmanager
+    async def suspects(self, *, obituary: Obituary | None = None) -> AsyncIterator[Crew]:
+        """A crew that fetches nothing, to run suspects alone: what a supervisor's child for them does."""
+        async with self, enter(self._lifespan) as resources:
+            crew = self._crew(resources, obituary=obituary)
+            try:
+                await crew.open_for_suspects()
+                yield crew
+            finally:
+                await crew.stop()
+
+    def run(self) -> None:
+        """Run all consumers in this process until SIGTERM or SIGINT; then drain and return.
+
+        Logs go to stderr as the settings say, unless the program has set up logging of its own.
+        """
+        if not logging.root.handlers:
+            settings = load_settings()
+            set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
+        self.bus.subscribe(EventLog())
+        with asyncio.Runner(loop_factory=wiring.event_loop_factory()) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        async with self.worker():
+            await stop.wait()
+
+    @contextlib.contextmanager
+    def sync(self) -> Iterator["SyncApp"]:
+        """Publish from code without an event loop: Django, scripts. Safe from many threads."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="redrive-sync", daemon=True)
+        thread.start()
+        facade = SyncApp(self, loop)
+        try:
+            facade.wait_for(self.__aenter__())
+            try:
+                yield facade
+            finally:
+                facade.wait_for(self.__aexit__())
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def _register(self, queue: str, size: int | None, options: ConsumerOptions) -> Callable[[Handler], Handler]:
+        treatment = Treatment.of(options)
+        if any(consumer.queue == queue for consumer in self.consumers):
+            raise ConfigError(f"consumer: the queue {queue!r} has a handler already; one per queue and app")
+
+        def register(handler: Handler) -> Handler:
+            self.consumers.append(Consumer(queue, handler, treatment, size))
+            return handler
+
+        return register
+
+    def _crew(
+        self, resources: tuple[object, ...], *, takes_suspects: bool = True, obituary: Obituary | None = None
+    ) -> Crew:
+        return Crew(
+            self.broker,
+            self.consumers,
+            duty=Duty(
+                group=self.name,
+                version=self.version,
+                takes_suspects=takes_suspects,
+                obituary=obituary,
+                grace=self._grace,
+            ),
+            around=Surroundings(self._clock, AlertThreshold(self.bus), Random()),  # noqa: S311 - jitter, not secrets
+            resources=resources,
+        )
+
+
+class SyncApp:
+    """An app's publishing side for code without an event loop."""
+
+    def __init__(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
+        self._app = app
+        self._loop = loop
+
+    def publish(self, queue: str, payload: object, **options: Any) -> str:
+        """As `App.publish`: returns when the message is durable."""
+        return self.wait_for(self._app.publish(queue, payload, **options))
+
+    def wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine on the app's own loop and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def load_app(target: str) -> App:
+    """The app that `module:attribute` names; the current folder is searched too. Raises `ConfigError`."""
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        raise ConfigError(f"app: expected module:attribute, such as first:app, got {target!r}")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"app: cannot import {module_name!r}: {error}") from error
+    for name in attribute.split("."):
+        found = getattr(found, name, None)
+    if not isinstance(found, App):
+        raise ConfigError(f"app: expected {target!r} to be a redrive.App, got {type(found).__name__}")
+    return found

@@ -1,0 +1,1 @@
+"""What happened, as people and machines see it: the bus, metrics, logs, health."""

@@ -1,0 +1,105 @@
+"""Logs in one form for the whole process: JSON for machines, readable lines for people.
+
+Passwords in URLs are masked wherever they come from, and no control character reaches a terminal.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from redrive.core.delivery import Delivery
+from redrive.core.printable import printable
+from redrive.core.url import mask_url
+from redrive.observe.event_log import Said
+
+LogForm = Literal["auto", "json", "text"]
+
+
+def set_up_logs(
+    *,
+    level: str = "info",
+    form: LogForm = "auto",
+    color: bool = True,
+    stream: TextIO | None = None,
+    delivery: Callable[[], Delivery | None] | None = None,
+) -> None:
+    """Send every log line of the process, the user's own too, to `stream` (stderr) in one form.
+
+    `auto` is readable lines on a terminal and JSON elsewhere; colour only on a terminal. `delivery` tells
+    which message is being handled: its queue, id and attempt are bound to each line. A second call replaces
+    the first. Lines of structlog's own loggers go the same way.
+    """
+    stream = stream or sys.stderr
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        *([_bind(delivery)] if delivery else []),
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+    ]
+    formatter = structlog.stdlib.ProcessorFormatter
+    structlog.configure(
+        processors=[*shared, formatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    rendering = _rendering(form, color=color, terminal=stream.isatty())
+    handler.setFormatter(
+        formatter(
+            foreign_pre_chain=[_take_apart, *shared],
+            processors=[formatter.remove_processors_meta, *rendering],
+        )
+    )
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _rendering(form: LogForm, *, color: bool, terminal: bool) -> list[Processor]:
+    if form == "text" or (form == "auto" and terminal):
+        lines = structlog.dev.ConsoleRenderer(
+            colors=color and terminal,
+            pad_event_to=20,
+            exception_formatter=structlog.dev.plain_traceback,  # one that shows locals shows payloads
+        )
+        return [_mask(printable), lines]
+    return [_mask(str), _in_order, structlog.processors.JSONRenderer()]
+
+
+def _take_apart(_: Any, __: str, said: EventDict) -> EventDict:
+    line = said["_record"].msg
+    return {**said, "event": line.text, **line.fields} if isinstance(line, Said) else said
+
+
+def _in_order(_: Any, __: str, said: EventDict) -> EventDict:
+    """What people look for first stands first."""
+    head = {"timestamp": said.pop("timestamp"), "level": said.pop("level"), "message": said.pop("event")}
+    return {**head, **said}
+
+
+def _bind(delivery: Callable[[], Delivery | None]) -> Processor:
+    def bind(_: Any, __: str, said: EventDict) -> EventDict:
+        if current := delivery():
+            said.setdefault("queue", current.message.queue)
+            said.setdefault("message_id", current.message.id)
+            said.setdefault("attempt", current.attempt)
+        return said
+
+    return bind
+
+
+def _mask(shown: Callable[[str], str]) -> Processor:
+    def mask(_: Any, __: str, said: EventDict) -> EventDict:
+        for name, value in said.items():
+            if isinstance(value, str) and name != "exception":
+                said[name] = shown(mask_url(value))
+        if "exception" in said:  # a stack keeps its line breaks
+            said["exception"] = "\n".join(shown(mask_url(line)) for line in said["exception"].splitlines())
+        return said
+
+    return mask

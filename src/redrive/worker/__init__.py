@@ -1,0 +1,1 @@
+"""Message in, outcome carried out."""

@@ -1,0 +1,63 @@
+"""The alert threshold: so many letters in so short a time that somebody should look."""
+
+import threading
+from collections import deque
+from datetime import datetime, timedelta
+
+from redrive.core.errors import ConfigError
+from redrive.core.event import AlertThresholdReached, Event, LetterWritten
+from redrive.core.ports import EventSink
+
+WINDOW = timedelta(hours=1)
+
+
+class AlertThreshold:
+    """An `EventSink` in front of another: passes every event on, and counts the letters of each queue.
+
+    The letter that makes it `threshold` of them within `window` raises `AlertThresholdReached`; then the queue is
+    quiet for one window, however many more follow. Time is the events' own. Safe from any thread. Raises `ConfigError`.
+    """
+
+    def __init__(self, sink: EventSink, *, threshold: int = 100, window: timedelta = WINDOW) -> None:
+        if threshold < 1:
+            raise ConfigError(f"alert_threshold: expected a whole number of 1 or more, got {threshold!r}")
+        self._sink = sink
+        self._threshold = threshold
+        self._window = window
+        self._queues: dict[str, _Count] = {}
+        self._lock = threading.Lock()
+
+    def emit(self, event: Event) -> None:
+        self._sink.emit(event)
+        if isinstance(event, LetterWritten) and self._reached(event):
+            self._sink.emit(
+                AlertThresholdReached(
+                    at=event.at,
+                    queue=event.queue,
+                    group=event.group,
+                    letters=self._threshold,
+                    window=self._window.total_seconds(),
+                )
+            )
+
+    def _reached(self, event: LetterWritten) -> bool:
+        with self._lock:
+            count = self._queues.setdefault(event.queue, _Count(self._threshold))
+            return count.reached(event.at, within=self._window)
+
+
+class _Count:
+    """The latest letters of one queue, and when they last raised an alert."""
+
+    def __init__(self, threshold: int) -> None:
+        self._written_at: deque[datetime] = deque(maxlen=threshold)
+        self._raised_at: datetime | None = None
+
+    def reached(self, at: datetime, *, within: timedelta) -> bool:
+        self._written_at.append(at)
+        if len(self._written_at) < (self._written_at.maxlen or 0) or at - self._written_at[0] >= within:
+            return False
+        if self._raised_at is not None and at - self._raised_at < within:
+            return False
+        self._raised_at = at
+        return True

@@ -1,0 +1,159 @@
+"""A consumer: a handler, the queue it reads, and how it wants to be treated."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from redrive.core.context import ContextRule, ContextSpec
+from redrive.core.duration import Duration, as_duration
+from redrive.core.errors import ConfigError
+from redrive.core.place import DeadLetterPlace
+from redrive.core.policy import RetryPolicy, RetrySpec
+from redrive.core.ports import LEASE
+from redrive.worker.breaker import BreakerRules
+
+CONCURRENCY = 100
+PREFETCH = 500
+CRASH_LIMIT = 3
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """What `@app.consumer(queue, …)` accepts."""
+
+    retry: RetrySpec
+    timeout: Duration | None
+    concurrency: int
+    prefetch: int
+    lease: Duration
+    crash_limit: int
+    dlq: str | DeadLetterPlace
+    output: str | None
+    accept: Callable[[Any], bool] | None
+    context: ContextSpec | None
+    stack: bool
+    breaker: BreakerRules | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treatment:
+    """How a consumer's messages are treated, checked and complete.
+
+    `retry`: the policy. `timeout`: the time limit of one attempt. `concurrency`: handlers running at once.
+    `prefetch`: the most that is fetched ahead. `lease`: how long a silent worker keeps its messages.
+    `crash_limit`: deaths alone before a message is given up. `dlq`: where its dead letters go. `output`: the queue
+    for what the handler returns. `accept`: says whether a returned value counts as success. `context`: what the
+    letter tells about the message. `stack`: keep stack traces in letters. `breaker`: None switches it off.
+    """
+
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout: timedelta | None = None
+    concurrency: int = CONCURRENCY
+    prefetch: int = PREFETCH
+    lease: timedelta = LEASE
+    crash_limit: int = CRASH_LIMIT
+    dlq: DeadLetterPlace = field(default_factory=DeadLetterPlace)
+    output: str | None = None
+    accept: Callable[[Any], bool] | None = None
+    context: ContextRule | None = None
+    stack: bool = False
+    breaker: BreakerRules | None = field(default_factory=BreakerRules)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Treatment":
+        """Read a consumer's options as people write them. Raises `ConfigError` with every mistake at once."""
+        mistakes: list[str] = []
+        read: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in _READERS:
+                mistakes.append(f"{name}: no such option; there are {', '.join(sorted(_READERS))}")
+                continue
+            try:
+                read[name] = _READERS[name](value)
+            except ConfigError as error:
+                mistakes.extend(error.mistakes)
+            except (TypeError, ValueError) as error:
+                mistakes.append(f"{name}: {error}")
+        if mistakes:
+            raise ConfigError(mistakes)
+        return cls(**read)
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A handler on a queue. `batch_size` is None for a handler of single messages."""
+
+    queue: str
+    handler: Callable[..., Any]
+    treatment: Treatment
+    batch_size: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The handler's name, as letters and logs show it."""
+        return f"{self.handler.__module__}.{getattr(self.handler, '__qualname__', repr(self.handler))}"
+
+
+def _positive(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"expected a whole number of at least 1, got {value!r}")
+    return value
+
+
+def _time_limit(value: Duration | None) -> timedelta | None:
+    if value is None:
+        return None
+    return _some_time(value)
+
+
+def _some_time(value: Duration) -> timedelta:
+    found = as_duration(value)
+    if not found:
+        raise ValueError(f"expected a duration above zero, got {value!r}")
+    return found
+
+
+def _place(value: str | DeadLetterPlace) -> DeadLetterPlace:
+    return value if isinstance(value, DeadLetterPlace) else DeadLetterPlace(name=value)
+
+
+def _queue_name(value: object) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValueError(f"expected the name of a queue, got {value!r}")
+    return value
+
+
+def _function(value: object) -> Any:
+    if value is not None and not callable(value):
+        raise ValueError(f"expected a function, got {value!r}")
+    return value
+
+
+def _yes_or_no(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected True or False, got {value!r}")
+    return value
+
+
+def _breaker(value: object) -> BreakerRules | None:
+    if value is not None and not isinstance(value, BreakerRules):
+        raise ValueError(f"expected BreakerRules(…) or None, got {value!r}")
+    return value
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "retry": RetryPolicy.of,
+    "timeout": _time_limit,
+    "concurrency": _positive,
+    "prefetch": _positive,
+    "lease": _some_time,
+    "crash_limit": _positive,
+    "dlq": _place,
+    "output": _queue_name,
+    "accept": _function,
+    "context": lambda value: None if value is None else ContextRule.of(value),
+    "stack": _yes_or_no,
+    "breaker": _breaker,
+}
+
+Consumers = Sequence[Consumer]

@@ -1,0 +1,223 @@
+"""Lanes: a fixed number of long-lived coroutines that take deliveries from one buffer.
+
+No task, no timer and no round trip per message. A lane runs handlers one after another for as long as none of them
+has to wait; the moment one waits, it wakes the next lane. An idle consumer of fast handlers keeps one lane busy.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+from redrive.core.delivery import Delivery
+from redrive.worker.outcomes import Ended, Outcomes
+from redrive.worker.runner import BatchRunner, Runner
+from redrive.worker.settle import Settler
+
+SPIN = 100  # handlers run without a pause before other tasks of the event loop get a turn
+
+
+class Cut(Enum):
+    """Why a running handler was cancelled."""
+
+    TIME = "over its time limit"
+    LOST = "its lease passed to somebody else"
+
+
+class Lane:
+    """One handler at a time."""
+
+    __slots__ = ("began", "cut", "deliveries", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.deliveries: tuple[Delivery, ...] = ()
+        self.began = 0.0
+        self.waiting = False
+        self.cut: Cut | None = None
+
+    def cancel(self, why: Cut) -> None:
+        """Cancel what runs here; the lane itself goes on."""
+        if self.cut is None and self.waiting and self.task is not None:
+            self.cut = why
+            self.task.cancel()
+
+
+class Lanes:
+    """The lanes of one consumer and the buffer they take from. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        runner: Runner | BatchRunner,
+        *,
+        outcomes: Outcomes,
+        settler: Settler,
+        concurrency: int,
+        batch_size: int | None = None,
+        hungry: Callable[[], None],
+    ) -> None:
+        self._runner = runner
+        self._outcomes = outcomes
+        self._settler = settler
+        self._batch_size = batch_size
+        self._hungry = hungry
+        self._buffer: deque[Delivery] = deque()
+        self._low = 0
+        self._resting: list[asyncio.Future[None]] = []
+        self._lanes = [Lane() for _ in range(concurrency)]
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self.finished = 0
+
+    @property
+    def buffered(self) -> int:
+        """How many deliveries wait for a lane."""
+        return len(self._buffer)
+
+    @property
+    def free(self) -> int:
+        """How many lanes rest."""
+        return len(self._resting)
+
+    def open(self) -> None:
+        """Start the lanes."""
+        work = self._work if self._batch_size is None else self._work_in_batches
+        for lane in self._lanes:
+            lane.task = asyncio.create_task(work(lane))
+
+    async def close(self) -> None:
+        """End the lanes, cancelling what still runs."""
+        tasks = [lane.task for lane in self._lanes if lane.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def feed(self, deliveries: Iterable[Delivery]) -> None:
+        """Put deliveries into the buffer."""
+        self._buffer.extend(deliveries)
+        self._low = len(self._buffer) // 2
+        if self._buffer:
+            self._quiet.clear()
+            self._wake()
+
+    def take_back(self) -> list[Delivery]:
+        """Empty the buffer of what has not started."""
+        taken = list(self._buffer)
+        self._buffer.clear()
+        if len(self._resting) == len(self._lanes):
+            self._quiet.set()
+        return taken
+
+    def in_hand(self) -> list[Delivery]:
+        """Everything buffered or running. May be called from another thread."""
+        return [*self._buffer, *(delivery for lane in self._lanes for delivery in lane.deliveries)]
+
+    def drop(self, lost: set[int]) -> None:
+        """Forget deliveries that are lost (by `id()`), and cancel their handlers."""
+        kept = [delivery for delivery in self._buffer if id(delivery) not in lost]
+        self._buffer.clear()
+        self._buffer.extend(kept)
+        for lane in self._lanes:
+            if any(id(delivery) in lost for delivery in lane.deliveries):
+                lane.cancel(Cut.LOST)
+
+    def cut_overdue(self, limit: timedelta) -> None:
+        """Cancel handlers that have been running longer than the limit."""
+        if not self._runner.cancellable:
+            return
+        latest = time.monotonic() - limit.total_seconds()
+        for lane in self._lanes:
+            if lane.waiting and lane.began < latest:
+                lane.cancel(Cut.TIME)
+
+    async def quiet(self) -> None:
+        """Return when nothing is buffered and nothing runs."""
+        await self._quiet.wait()
+
+    def _wake(self) -> None:
+        if self._resting and self._buffer:
+            self._resting.pop().set_result(None)
+
+    async def _rest(self) -> None:
+        self._settler.kick()
+        pause: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resting.append(pause)
+        if len(self._resting) == len(self._lanes):
+            self._quiet.set()
+        self._hungry()
+        try:
+            await pause
+        except asyncio.CancelledError:
+            if pause in self._resting:
+                self._resting.remove(pause)
+            raise
+
+    async def _work(self, lane: Lane) -> None:
+        buffer, start, add = self._buffer, self._runner.start, self._settler.add
+        spins = 0
+        while True:
+            if not buffer:
+                lane.deliveries = ()
+                await self._rest()
+                continue
+            delivery = buffer.popleft()
+            if len(buffer) == self._low:
+                self._hungry()
+            lane.deliveries = (delivery,)  # before it starts: it may block the loop, and must keep its lease
+            ended: Any = start(delivery)  # type: ignore[arg-type]
+            if not isinstance(ended, tuple):
+                ended = await self._wait(lane, ended)
+                spins = 0
+            if ended is not None:
+                add(ended)
+            self.finished += 1
+            spins += 1
+            if spins >= SPIN:
+                spins = 0
+                self._settler.kick()
+                await asyncio.sleep(0)
+
+    async def _work_in_batches(self, lane: Lane) -> None:
+        size = self._batch_size or 1
+        while True:
+            if not self._buffer:
+                await self._rest()
+                continue
+            lane.deliveries = tuple(self._buffer.popleft() for _ in range(min(size, len(self._buffer))))
+            self._hungry()
+            count = len(lane.deliveries)
+            for ended in await self._wait(lane, self._runner.start(lane.deliveries)) or ():  # type: ignore[arg-type]
+                self._settler.add(ended)
+            self.finished += count
+
+    async def _wait(self, lane: Lane, work: Awaitable[Any]) -> Any:
+        """Await a handler that has to wait, letting the next lane go on meanwhile."""
+        lane.began = time.monotonic()
+        lane.waiting = True
+        self._settler.kick()
+        self._wake()
+        try:
+            ended = await work
+        except asyncio.CancelledError:
+            if lane.cut is None:
+                raise
+            ended = self._cut(lane)
+        finally:
+            lane.waiting = False
+            if lane.cut is not None:
+                if lane.task is not None:
+                    lane.task.uncancel()
+                lane.cut = None
+            lane.deliveries = ()
+        return ended
+
+    def _cut(self, lane: Lane) -> Any:
+        if lane.cut is Cut.LOST:
+            return None
+        took = time.monotonic() - lane.began
+        error = TimeoutError(f"the attempt was cancelled after {took:.3g} s: {Cut.TIME.value}")
+        ended: list[Ended] = [self._outcomes.failure(delivery, error, took=took) for delivery in lane.deliveries]
+        return ended if self._batch_size is not None else ended[0]

@@ -1,0 +1,214 @@
+"""From how a handler ended to what is settled: the one place in the worker that asks the policy."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any, NamedTuple
+
+from redrive.core.attempt import Attempt, dump_trail, extend_trail, load_trail
+from redrive.core.delivery import Delivery
+from redrive.core.event import HandlerFailed
+from redrive.core.failure import Failure
+from redrive.core.letter import DeadLetter, Source, write_letter
+from redrive.core.message import Message, as_headers
+from redrive.core.outcome import ACK, GiveUp, RetryLater, Settlement
+from redrive.core.policy import Decision, decide, decide_start
+from redrive.core.ports import Clock, EventSink
+from redrive.core.reason import Reason
+from redrive.core.redrive import RedriveOutcome
+from redrive.worker.breaker import Breaker
+from redrive.worker.consumer import Consumer
+from redrive.worker.payload import InvalidPayload, encode
+
+
+class Release(NamedTuple):
+    """A delivery to be handed back without spending an attempt."""
+
+    delivery: Delivery
+
+
+Ended = Settlement | Release
+
+
+class NotAccepted(Exception):
+    """The handler returned a value that `accept=` does not count as success."""
+
+
+class WorkerCrash(GiveUp):
+    """The message's process died too often while it ran alone."""
+
+
+class Expired(GiveUp):
+    """The message's own expiry passed before it could run."""
+
+
+class DeadlinePassed(GiveUp):
+    """The policy's budget was spent before another attempt could start."""
+
+
+_NOT_STARTED: Mapping[Reason, type[GiveUp]] = {
+    Reason.WORKER_CRASH: WorkerCrash,
+    Reason.EXPIRED: Expired,
+    Reason.DEADLINE: DeadlinePassed,
+}
+
+
+class Surroundings(NamedTuple):
+    """What every part of a worker needs from outside."""
+
+    clock: Clock
+    sink: EventSink
+    random: Random
+
+
+class Outcomes:
+    """Turns results and exceptions into settlements. Pure but for the clock, the random and the breaker it is given.
+
+    `opened` is called when a failure opens the breaker.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        *,
+        source: Source,
+        around: Surroundings,
+        breaker: Breaker | None,
+        opened: Callable[[], None],
+    ) -> None:
+        self._consumer = consumer
+        self._treatment = consumer.treatment
+        self._source = source
+        self._around = around
+        self._breaker = breaker
+        self._opened = opened
+        self._plain = self._treatment.accept is None and self._treatment.output is None
+        self._budget = self._treatment.retry.budget is not None
+
+    def before(self, delivery: Delivery) -> Settlement | None:
+        """The end of a message that may not start: expired, out of budget, or crashed too often."""
+        if not (delivery.crashes or self._budget or delivery.message.expires_at):
+            return None
+        now = self._around.clock.now()
+        decision = decide_start(
+            self._treatment.retry, delivery=delivery, now=now, crash_limit=self._treatment.crash_limit
+        )
+        if decision is None:
+            return None
+        error = _not_started(decision.outcome)
+        letter = self._letter(delivery, decision, error=error, trail=load_trail(delivery.trail))
+        return Settlement(delivery, decision.outcome, letter=letter, report=self._report(delivery, success=False))
+
+    def success(self, delivery: Delivery, result: Any = None, *, took: float = 0.0) -> Ended:
+        """The handler returned: Ack, with its output, unless `accept=` says otherwise."""
+        if self._plain and delivery.letter_id is None:
+            return Settlement(delivery)
+        accept, output = self._treatment.accept, self._treatment.output
+        try:
+            if accept is not None and not accept(result):
+                raise NotAccepted(f"accept= does not count {result!r:.200} as success")  # noqa: TRY301
+            message = None if output is None or result is None else _output(output, result)
+        except Exception as error:  # noqa: BLE001 - accept= and encoding are the user's code
+            return self.failure(delivery, error, took=took)
+        return Settlement(delivery, ACK, output=message, report=self._report(delivery, success=True))
+
+    def failure(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
+        """The attempt ended in an exception: the policy decides, the breaker may overrule it."""
+        now = self._around.clock.now()
+        decision = decide(self._treatment.retry, error, delivery=delivery, now=now, random=self._around.random)
+        if self._hand_back(delivery, decision):
+            return Release(delivery)
+        failure = Failure.of(error)
+        attempt = Attempt(
+            number=delivery.attempt,
+            started_at=now - timedelta(seconds=took),
+            ended_at=now,
+            error_type=failure.error_type,
+            error_message=failure.error_message,
+            error_code=failure.error_code,
+            node=self._source.node,
+            generation=delivery.generation,
+        )
+        trail = extend_trail(load_trail(delivery.trail), attempt)
+        if isinstance(decision.outcome, GiveUp):
+            letter = self._letter(delivery, decision, error=error, trail=trail)
+            report = self._report(delivery, success=False)
+            return Settlement(delivery, decision.outcome, attempt=attempt, letter=letter, report=report)
+        self._tell(delivery, attempt, decision)
+        return Settlement(delivery, decision.outcome, attempt=attempt, trail=dump_trail(trail))
+
+    def _hand_back(self, delivery: Delivery, decision: Decision) -> bool:
+        breaker = self._breaker
+        if breaker is None:
+            return False
+        was_open = breaker.is_open
+        hand_back = False
+        if decision.transient:
+            hand_back = breaker.failed(delivery.message.id)
+        elif isinstance(decision.outcome, GiveUp):
+            breaker.rejected(delivery.message.id)
+        if breaker.is_open and not was_open:
+            self._opened()
+        return hand_back
+
+    def _letter(
+        self, delivery: Delivery, decision: Decision, *, error: BaseException, trail: tuple[Attempt, ...]
+    ) -> DeadLetter:
+        outcome = decision.outcome
+        letter = write_letter(
+            delivery,
+            source=self._source,
+            failure=Failure.of(error, stack=self._treatment.stack),
+            reason=outcome.reason if isinstance(outcome, GiveUp) else Reason.UNKNOWN,
+            trail=trail,
+            now=self._around.clock.now(),
+            context=self._treatment.context,
+        )
+        if isinstance(error, InvalidPayload):
+            letter = replace(letter, context={**letter.context, "stage": error.stage})
+        return letter
+
+    def _report(self, delivery: Delivery, *, success: bool) -> RedriveOutcome | None:
+        if delivery.letter_id is None:
+            return None
+        return RedriveOutcome(
+            letter_id=delivery.letter_id,
+            generation=delivery.generation,
+            succeeded=success,
+            reported_at=self._around.clock.now(),
+            queue=delivery.message.queue,
+            group=delivery.group,
+            message_id=delivery.message.id,
+            attempts=delivery.attempt,
+            app_version=self._source.app_version,
+            node=self._source.node,
+        )
+
+    def _tell(self, delivery: Delivery, attempt: Attempt, decision: Decision) -> None:
+        delay = getattr(decision.outcome, "delay", None) or timedelta(0)
+        self._around.sink.emit(
+            HandlerFailed(
+                at=attempt.ended_at,
+                queue=delivery.message.queue,
+                group=delivery.group,
+                message_id=delivery.message.id,
+                attempt=attempt.number,
+                error_type=attempt.error_type,
+                why=decision.why,
+                retry_in=delay.total_seconds(),
+            )
+        )
+
+
+def _not_started(outcome: RetryLater | GiveUp) -> BaseException:
+    """An error with a name of its own, so that letters of one kind are seen as one kind."""
+    if not isinstance(outcome, GiveUp):
+        return outcome
+    return _NOT_STARTED.get(outcome.reason, GiveUp)(str(outcome), reason=outcome.reason)
+
+
+def _output(queue: str, result: object) -> Message:
+    if isinstance(result, Message):
+        return result._replace(queue=queue)
+    return Message(id="", queue=queue, body=encode(result), headers=as_headers(None))

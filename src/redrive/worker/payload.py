@@ -1,0 +1,168 @@
+"""From bytes to what the handler asks for: typed payloads, and the other arguments by annotation."""
+
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from redrive.core.delivery import Delivery
+from redrive.core.errors import ConfigError
+from redrive.core.message import Message
+from redrive.core.outcome import GiveUp
+from redrive.core.reason import Reason
+
+Decode = Callable[[bytes], Any]
+
+
+class InvalidPayload(GiveUp):
+    """The body is not what the handler's annotation asks for: a dead letter at once, a retry cannot help."""
+
+    def __init__(self, why: str, *, code: str, stage: str) -> None:
+        super().__init__(why, code=code, reason=Reason.INVALID, severity="error")
+        self.stage = stage
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a handler asks for, read once: the payload's decoder, and how each argument is filled.
+
+    `fill` has one function per parameter, in order; `wants_delivery` says whether a deadline must be worked out.
+    """
+
+    decode: Decode
+    fill: tuple[Callable[[Delivery, Any], Any], ...]
+    wants_delivery: bool
+
+    def arguments(self, delivery: Delivery) -> list[Any]:
+        """The handler's arguments for one delivery. Raises `InvalidPayload`."""
+        value = self.decode(delivery.message.body)
+        return [fill(delivery, value) for fill in self.fill]
+
+
+def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] = (), batch: bool = False) -> Signature:
+    """Read a handler's parameters. Raises `ConfigError` naming every parameter that cannot be filled.
+
+    `Message` and `Delivery` are filled by annotation, and so is whatever `lifespan` yielded. The one parameter
+    that is left is the payload. A batch handler's parameter is a list of any of these.
+    """
+    hints = _hints(handler)
+    decode: Decode = _nothing
+    fill: list[Callable[[Delivery, Any], Any]] = []
+    mistakes: list[str] = []
+    payloads = 0
+    wants_delivery = False
+    for parameter in _parameters(handler):
+        hint = hints.get(parameter.name, Any)
+        wanted = _item_of(hint) if batch else hint
+        if wanted is Message:
+            fill.append(lambda delivery, _: delivery.message)
+        elif wanted is Delivery:
+            wants_delivery = True
+            fill.append(lambda delivery, _: delivery)
+        elif (found := _resource(hint, resources)) is not None:
+            fill.append(lambda _, __, found=found: found)  # type: ignore[misc]
+        elif payloads == 0:
+            payloads = 1
+            decode = _decoder(wanted)
+            fill.append(lambda _, value: value)
+        else:
+            mistakes.append(
+                f"{_name(handler)}: nothing to fill parameter {parameter.name!r} with; "
+                f"expected Message, Delivery, or what lifespan yields, got {hint!r}"
+            )
+    if mistakes:
+        raise ConfigError(mistakes)
+    return Signature(decode, tuple(fill), wants_delivery)
+
+
+def _name(handler: Callable[..., Any]) -> str:
+    return getattr(handler, "__qualname__", repr(handler))
+
+
+def _hints(handler: Callable[..., Any]) -> dict[str, Any]:
+    function = handler if inspect.isroutine(handler) else type(handler).__call__
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError) as error:
+        raise ConfigError(f"{_name(handler)}: its annotations cannot be read: {error}") from error
+
+
+def _parameters(handler: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [
+        parameter
+        for parameter in inspect.signature(handler).parameters.values()
+        if parameter.default is parameter.empty and parameter.kind in _POSITIONAL
+    ]
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _item_of(hint: Any) -> Any:
+    arguments = typing.get_args(hint)
+    return arguments[0] if arguments and typing.get_origin(hint) is not dict else hint
+
+
+def _resource(hint: Any, resources: Sequence[object]) -> object | None:
+    if not isinstance(hint, type) or hint in (object, dict, bytes, str, list):
+        return None
+    return next((resource for resource in resources if isinstance(resource, hint)), None)
+
+
+def _nothing(body: bytes) -> None:
+    """The handler asks for no payload."""
+
+
+def _decoder(hint: Any) -> Decode:
+    if hint is bytes:
+        return bytes
+    if hint is str:
+        return _text
+    validate = getattr(hint, "model_validate_json", None)
+    if validate is not None:
+        return lambda body: _checked(validate, body, of=hint)
+    try:
+        decode = msgspec.json.Decoder(hint).decode
+    except TypeError as error:
+        raise ConfigError(f"payload: cannot decode into {hint!r}: {error}") from error
+    return lambda body: _checked(decode, body, of=hint)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidPayload(f"the body is not UTF-8: {error}", code="invalid_text", stage="decode") from error
+
+
+def _checked(decode: Decode, body: bytes, *, of: Any) -> Any:
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidPayload(str(error), code="invalid_payload", stage="validate") from error
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidPayload(f"the body is not JSON: {error}", code="invalid_json", stage="decode") from error
+    except ValueError as error:  # pydantic's ValidationError, or a validator of the user's own
+        raise InvalidPayload(f"not a {_shown(of)}: {error}", code="invalid_payload", stage="validate") from error
+
+
+def _shown(hint: Any) -> str:
+    return getattr(hint, "__name__", repr(hint))
+
+
+def encode(value: object) -> bytes:
+    """What a producer handed over, as body bytes: bytes as they are, text as UTF-8, anything else as JSON.
+
+    Raises `TypeError` for what JSON cannot say.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    dump = getattr(value, "model_dump_json", None)
+    if dump is not None:
+        return str(dump()).encode()
+    return msgspec.json.encode(value)

@@ -1,0 +1,222 @@
+"""Running handlers: async ones without a task each, sync ones in threads, batches with halving."""
+
+import asyncio
+import contextvars
+import time
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Executor
+from datetime import timedelta
+from typing import Any, Protocol
+
+from redrive.core.delivery import Delivery
+from redrive.core.outcome import ACK, GiveUp, RetryLater
+from redrive.core.ports import Clock
+from redrive.worker.outcomes import Ended, Outcomes
+from redrive.worker.payload import InvalidPayload, Signature
+
+
+class Runner(Protocol):
+    """Runs a handler on one delivery, or on a few at once for a batch handler."""
+
+    cancellable: bool
+
+    def start(self, delivery: Delivery) -> Ended | Awaitable[Ended]:
+        """Run the handler as far as it goes without waiting; give its end, or what to await for it."""
+        ...
+
+
+class AsyncRunner:
+    """Runs `async def` handlers by driving the coroutine itself: a fresh context each, no task each."""
+
+    cancellable = True
+
+    def __init__(
+        self,
+        handler: Callable[..., Coroutine[Any, Any, Any]],
+        *,
+        signature: Signature,
+        outcomes: Outcomes,
+        deadline: "Deadline",
+    ) -> None:
+        self._handler = handler
+        self._arguments = signature.arguments
+        self._outcomes = outcomes
+        self._deadline = deadline
+
+    def start(self, delivery: Delivery) -> Ended | Awaitable[Ended]:
+        """Run the handler up to its first wait."""
+        outcomes = self._outcomes
+        refused = outcomes.before(delivery)
+        if refused is not None:
+            return refused
+        began = time.monotonic()
+        try:
+            work = self._handler(*self._arguments(self._deadline.note(delivery)))
+        except InvalidPayload as error:
+            return outcomes.failure(delivery, error, took=0.0)
+        context = contextvars.copy_context()
+        try:
+            waiting_for = context.run(work.send, None)
+        except StopIteration as end:
+            return outcomes.success(delivery, end.value)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
+            return outcomes.failure(delivery, error, took=time.monotonic() - began)
+        return self._wait(delivery, _drive(work, context, waiting_for), began)
+
+    async def _wait(self, delivery: Delivery, work: Awaitable[Any], began: float) -> Ended:
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            error = RuntimeError("the handler was cancelled from inside")
+            return self._outcomes.failure(delivery, error, took=time.monotonic() - began)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
+            return self._outcomes.failure(delivery, error, took=time.monotonic() - began)
+        return self._outcomes.success(delivery, result, took=time.monotonic() - began)
+
+
+@types.coroutine
+def _drive(
+    work: Coroutine[Any, Any, Any], context: contextvars.Context, waiting_for: object
+) -> Generator[Any, Any, Any]:
+    """Go on with a started coroutine inside its own context, as part of whichever task awaits this."""
+    while True:
+        step: Callable[[Any], Any]
+        try:
+            argument = yield waiting_for
+        except BaseException as error:  # noqa: BLE001 - cancellation and the like belong to the handler
+            step, argument = work.throw, error
+        else:
+            step = work.send
+        try:
+            waiting_for = context.run(step, argument)
+        except StopIteration as end:
+            return end.value
+
+
+async def in_fresh_context(work: Coroutine[Any, Any, Any]) -> Any:
+    """Await a coroutine inside a context of its own, so that what it sets does not leak into the lane."""
+    context = contextvars.copy_context()
+    try:
+        waiting_for = context.run(work.send, None)
+    except StopIteration as end:
+        return end.value
+    return await _drive(work, context, waiting_for)
+
+
+class ThreadRunner:
+    """Runs plain `def` handlers in threads. A thread cannot be ended: over its time limit it keeps its lane."""
+
+    cancellable = False
+
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        *,
+        signature: Signature,
+        outcomes: Outcomes,
+        deadline: "Deadline",
+        threads: Executor,
+    ) -> None:
+        self._handler = handler
+        self._arguments = signature.arguments
+        self._outcomes = outcomes
+        self._deadline = deadline
+        self._threads = threads
+
+    def start(self, delivery: Delivery) -> Ended | Awaitable[Ended]:
+        """Hand the handler to a thread."""
+        refused = self._outcomes.before(delivery)
+        if refused is not None:
+            return refused
+        return self._wait(delivery)
+
+    async def _wait(self, delivery: Delivery) -> Ended:
+        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        try:
+            result = await loop.run_in_executor(self._threads, context.run, self._call, delivery)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
+            return self._outcomes.failure(delivery, error, took=time.monotonic() - began)
+        return self._outcomes.success(delivery, result, took=time.monotonic() - began)
+
+    def _call(self, delivery: Delivery) -> Any:
+        try:
+            return self._handler(*self._arguments(self._deadline.note(delivery)))
+        except StopIteration as error:  # a future cannot carry it
+            raise RuntimeError("the handler raised StopIteration") from error
+
+
+class BatchRunner:
+    """Runs a batch handler. An exception from a batch of more than one spends no attempt: it is halved and run again.
+
+    The handler returns None (all done) or one outcome per item: None, ACK, RetryLater(…) or GiveUp(…).
+    """
+
+    cancellable = True
+
+    def __init__(
+        self, call: Callable[[list[list[Any]]], Awaitable[Any]], *, signature: Signature, outcomes: Outcomes
+    ) -> None:
+        self._call = call
+        self._signature = signature
+        self._outcomes = outcomes
+
+    async def start(self, deliveries: Sequence[Delivery]) -> list[Ended]:
+        """Run the handler on all that can start; the others get their end at once."""
+        ended: list[Ended] = []
+        items: list[tuple[Delivery, list[Any]]] = []
+        for delivery in deliveries:
+            refused = self._outcomes.before(delivery)
+            if refused is not None:
+                ended.append(refused)
+                continue
+            try:
+                items.append((delivery, self._signature.arguments(delivery)))
+            except InvalidPayload as error:
+                ended.append(self._outcomes.failure(delivery, error, took=0.0))
+        return [*ended, *await self._halving(items)] if items else ended
+
+    async def _halving(self, items: list[tuple[Delivery, list[Any]]]) -> list[Ended]:
+        began = time.monotonic()
+        columns = [list(column) for column in zip(*(arguments for _, arguments in items), strict=True)]
+        try:
+            answers = await self._call(columns)
+            if answers is not None and len(answers) != len(items):
+                raise TypeError(f"expected one outcome for each of {len(items)} items, got {len(answers)}")  # noqa: TRY301
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
+            took = time.monotonic() - began
+            if len(items) == 1:
+                return [self._outcomes.failure(items[0][0], error, took=took)]
+            middle = len(items) // 2
+            return [*await self._halving(items[:middle]), *await self._halving(items[middle:])]
+        took = time.monotonic() - began
+        given = answers if answers is not None else [None] * len(items)
+        return [self._end(delivery, answer, took) for (delivery, _), answer in zip(items, given, strict=True)]
+
+    def _end(self, delivery: Delivery, answer: object, took: float) -> Ended:
+        if isinstance(answer, RetryLater | GiveUp):
+            return self._outcomes.failure(delivery, answer, took=took)
+        return self._outcomes.success(delivery, None if answer is ACK else answer, took=took)
+
+
+class Deadline:
+    """Tells a handler that asks for its `Delivery` when its attempt must be over."""
+
+    def __init__(self, clock: Clock, limit: timedelta | None, *, wanted: bool) -> None:
+        self._clock = clock
+        self._limit = limit if wanted else None
+
+    def note(self, delivery: Delivery) -> Delivery:
+        """The delivery with its deadline, if the handler asked for it and there is one."""
+        if self._limit is None:
+            return delivery
+        return delivery._replace(deadline=self._clock.now() + self._limit)

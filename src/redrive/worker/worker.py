@@ -1,0 +1,306 @@
+"""A worker: one consumer at work on one subscription.
+
+    fetch -> buffer -> lane -> handler -> outcome -> settle
+
+Three loops beside the lanes: the feeder keeps the buffer filled, the settler carries outcomes out, the watchdog
+looks for handlers over their time limit. The heartbeat is shared by all workers of a process.
+"""
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import NamedTuple
+
+from redrive.core.delivery import Delivery
+from redrive.core.errors import BrokerError
+from redrive.core.event import ConsumerPaused, ConsumerResumed, SuspectTaken, WorkerStarted, WorkerStopped
+from redrive.core.letter import Source
+from redrive.core.ports import Subscription
+from redrive.worker.account import Account, Place
+from redrive.worker.breaker import Breaker
+from redrive.worker.consumer import Consumer
+from redrive.worker.floor import Floor
+from redrive.worker.lanes import Lanes
+from redrive.worker.outcomes import Ended, Outcomes, Release, Surroundings
+from redrive.worker.pace import Pace
+from redrive.worker.payload import read_signature
+from redrive.worker.runner import AsyncRunner, BatchRunner, Deadline, Runner, ThreadRunner, in_fresh_context
+from redrive.worker.settle import FIRST_PAUSE, LONGEST_PAUSE, Settler
+
+WAIT = timedelta(seconds=1)  # the longest a fetch blocks, so that a stop or a pause is obeyed soon
+
+
+class Post(NamedTuple):
+    """Where a worker stands: who it is, and what it was given."""
+
+    group: str
+    owner: str
+    source: Source
+    resources: Sequence[object] = ()
+    takes_suspects: bool = True
+
+
+class Worker:
+    """Runs one consumer until it is stopped. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        *,
+        subscription: Subscription,
+        post: Post,
+        around: Surroundings,
+        floor: Floor,
+    ) -> None:
+        treatment = consumer.treatment
+        self.consumer = consumer
+        self.subscription = subscription
+        self._post = post
+        self._around = around
+        self._floor = floor
+        self._breaker = None if treatment.breaker is None else Breaker(treatment.breaker)
+        self._account = Account(Place(consumer.queue, post.group, treatment.dlq), around)
+        self._outcomes = Outcomes(
+            consumer, source=post.source, around=around, breaker=self._breaker, opened=self._hold_back
+        )
+        self._settler = Settler(
+            subscription,
+            account=self._account,
+            clock=around.clock,
+            acked=self._succeeded,
+            output_refused=self._output_refused,
+            drop_refused=treatment.dlq.on_failure == "drop",
+        )
+        self._threads = ThreadPoolExecutor(treatment.concurrency, thread_name_prefix=f"redrive-{consumer.queue}")
+        self._lanes = Lanes(
+            self._runner(),
+            outcomes=self._outcomes,
+            settler=self._settler,
+            concurrency=treatment.concurrency,
+            batch_size=consumer.batch_size,
+            hungry=self._hungry,
+        )
+        self._pace = Pace(treatment.prefetch)
+        self._wanted = asyncio.Event()
+        self._parked = asyncio.Event()
+        self._suspects = 0
+        self._stopping = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def paused(self) -> str | None:
+        """Why the consumer holds back by itself, if it does."""
+        return None if self._breaker is None else self._breaker.why
+
+    def start(self) -> None:
+        """Begin to work, in tasks of the running loop."""
+        self.open_for_suspects()
+        self._parked.clear()
+        self._tasks.append(asyncio.create_task(self._feed()))
+
+    def open_for_suspects(self) -> None:
+        """Be ready to run what is handed in, without fetching anything."""
+        self._lanes.open()
+        self._tasks = [asyncio.create_task(self._settler.run())]
+        if self.consumer.treatment.timeout is not None:
+            self._tasks.append(asyncio.create_task(self._watch(self.consumer.treatment.timeout)))
+        self._parked.set()
+        self._emit(WorkerStarted, owner=self._post.owner)
+
+    async def stop(self, grace: timedelta) -> None:
+        """Stop fetching, let what runs end within `grace`, hand back the rest, settle everything. Idempotent."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._wanted.set()
+        released = self._lanes.take_back()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace.total_seconds()):
+                await self.cleared()
+        released += self._lanes.in_hand()
+        await self._lanes.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(grace.total_seconds(), 1.0)):
+                await self._settler.idle()
+                await self._release(released)
+        await self._settler.close()
+        for task in self._tasks:
+            task.cancel()
+        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._emit(WorkerStopped, owner=self._post.owner, released=len(released))
+        await self.subscription.aclose()
+
+    async def cleared(self) -> None:
+        """Return when the feeder is parked, nothing runs, and everything is settled."""
+        self._wanted.set()
+        await self._parked.wait()
+        await self._lanes.quiet()
+        await self._settler.idle()
+
+    async def run_suspect(self) -> bool:
+        """Take one suspect and run it with nothing else; False if there was none. The caller has the floor."""
+        delivery = await self.subscription.fetch_suspect()
+        if delivery is None:
+            return False
+        self._emit(SuspectTaken, message_id=delivery.message.id, crashes=delivery.crashes)
+        self._lanes.feed([delivery])
+        await self._lanes.quiet()
+        await self._settler.idle()
+        return True
+
+    def in_hand(self) -> list[Delivery]:
+        """Every delivery not yet settled. May be called from another thread."""
+        return [*self._lanes.in_hand(), *self._settler.in_hand()]
+
+    def lose(self, lost: Sequence[Delivery]) -> None:
+        """Cancel handlers whose deliveries have passed to somebody else."""
+        self._lanes.drop({id(delivery) for delivery in lost})
+        for delivery in lost:
+            self._account.lost(delivery.message.id)
+
+    def suspects(self, count: int) -> None:
+        """Hear how many suspects wait."""
+        self._suspects = count
+        if count and self._post.takes_suspects:
+            self._wanted.set()
+
+    def faulted(self, call: str, error: Exception) -> None:
+        """Hear of a broker call that failed."""
+        self._account.faulted(call, error)
+
+    @property
+    def suspects_waiting(self) -> int:
+        """How many suspects waited at the last heartbeat."""
+        return self._suspects
+
+    def _runner(self) -> Runner | BatchRunner:
+        handler = self.consumer.handler
+        batch = self.consumer.batch_size is not None
+        signature = read_signature(handler, resources=self._post.resources, batch=batch)
+        function = handler if inspect.isroutine(handler) else type(handler).__call__
+        is_async = inspect.iscoroutinefunction(function)
+        deadline = Deadline(self._around.clock, self.consumer.treatment.timeout, wanted=signature.wants_delivery)
+        if batch:
+
+            async def call(columns: list[list[object]]) -> object:
+                if is_async:
+                    return await in_fresh_context(handler(*columns))
+                return await asyncio.get_running_loop().run_in_executor(self._threads, handler, *columns)
+
+            return BatchRunner(call, signature=signature, outcomes=self._outcomes)
+        if is_async:
+            return AsyncRunner(handler, signature=signature, outcomes=self._outcomes, deadline=deadline)
+        return ThreadRunner(
+            handler, signature=signature, outcomes=self._outcomes, deadline=deadline, threads=self._threads
+        )
+
+    async def _feed(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            try:
+                await self._feed_once()
+                pause = FIRST_PAUSE
+            except BrokerError as error:
+                self._account.faulted("fetch", error)
+                await self._sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+        self._parked.set()
+
+    async def _feed_once(self) -> None:
+        if self._floor.taken:
+            self._parked.set()
+            await self._floor.wait()
+            self._parked.clear()
+        elif self._suspects and self._post.takes_suspects:
+            await self._run_suspects()
+        elif self._breaker is not None and self._breaker.is_open:
+            await self._probe(self._breaker)
+        else:
+            want = self._pace.want(free=self._lanes.free, finished=self._lanes.finished)
+            missing = want - self._lanes.buffered
+            if missing * 2 < want:
+                self._wanted.clear()
+                await self._wanted.wait()
+                return
+            self._lanes.feed(await self._fetch(missing))
+
+    async def _fetch(self, limit: int) -> Sequence[Delivery]:
+        deliveries = await self.subscription.fetch(limit, wait=WAIT)
+        if deliveries and (self._stopping.is_set() or self._floor.taken):
+            await self.subscription.release(deliveries)
+            return ()
+        return deliveries
+
+    async def _run_suspects(self) -> None:
+        """Drain every lane of this process, then run suspects one at a time."""
+        self._parked.set()
+        try:
+            async with self._floor.alone():
+                while not self._stopping.is_set() and await self.run_suspect():
+                    pass
+        finally:
+            self._parked.clear()
+        self._suspects = 0
+
+    async def _probe(self, breaker: Breaker) -> None:
+        await self._lanes.quiet()
+        await self._settler.idle()
+        await self._sleep(breaker.probe_delay)
+        if self._stopping.is_set():
+            return
+        breaker.probe()
+        self._lanes.feed(await self._fetch(1))
+        await self._lanes.quiet()
+        await self._settler.idle()
+
+    async def _watch(self, limit: timedelta) -> None:
+        every = max(limit / 10, timedelta(milliseconds=10))
+        while True:
+            await asyncio.sleep(every.total_seconds())
+            self._lanes.cut_overdue(limit)
+
+    async def _sleep(self, delay: timedelta) -> None:
+        """Sleep, unless the worker is asked to stop first."""
+        sleeping = asyncio.ensure_future(self._around.clock.sleep(delay))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((sleeping, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            stopping.cancel()
+
+    async def _release(self, deliveries: Sequence[Delivery]) -> None:
+        if deliveries:
+            with contextlib.suppress(BrokerError):  # the lease ends by itself
+                await self.subscription.release(deliveries)
+
+    def _hungry(self) -> None:
+        self._wanted.set()
+
+    def _hold_back(self) -> None:
+        """The breaker has opened: hand back what has not started."""
+        held = self._lanes.take_back()
+        for delivery in held:
+            self._settler.add(Release(delivery))
+        self._settler.kick()
+        self._wanted.set()
+        self._emit(ConsumerPaused, why=self.paused or "", released=len(held))
+
+    def _succeeded(self, count: int) -> None:
+        if self._breaker is not None and self._breaker.succeeded(count):
+            self._emit(ConsumerResumed)
+
+    def _output_refused(self, delivery: Delivery, why: str) -> Ended:
+        error = BrokerError(f"the broker refused the handler's output: {why}")
+        return self._outcomes.failure(delivery, error, took=0.0)
+
+    def _emit(self, event: type, **facts: object) -> None:
+        self._around.sink.emit(
+            event(at=self._around.clock.now(), queue=self.consumer.queue, group=self._post.group, **facts)
+        )
