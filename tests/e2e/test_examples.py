@@ -1,0 +1,28 @@
+"""Every example runs to its end and shows what its text promises."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def output_of(example: str) -> set[str]:
+    """The lines that an example printed. Its threads print as they come, so their order says nothing."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / example], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return set(done.stdout.splitlines())
+
+
+def test_a_celery_task_is_retried_given_up_kept_when_refused_and_sent_back() -> None:
+    assert {
+        "order 1: charged, attempts: 1",
+        "order 2: charged, attempts: 3",
+        "order 3: given up, attempts: 1",
+        "order 4: this dead letter queue is full: its capacity is 1; back into the queue",
+        "letter: b'{\"number\": 3}' gone after 1 attempt",
+        "order 4: given up, attempts: 2",
+        "sent back: {'number': 4}, charged",
+    } <= output_of("celery_task.py")

@@ -1,0 +1,96 @@
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from redrive.cli import run
+from redrive.core.letter import DeadLetter
+from redrive.core.ports import Broker, Options
+from redrive.core.reason import Reason
+from redrive.wiring import connect
+
+Answer = TypeVar("Answer")
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+class Shop:
+    """A queue file in a folder of its own, used as a person would: by commands."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.file = folder / "redrive.db"
+        self.url = f"sqlite:///{self.file}"
+        self._capsys = capsys
+
+    def run(self, *tokens: str) -> Said:
+        self._capsys.readouterr()
+        status = run(tokens)
+        captured = self._capsys.readouterr()
+        return Said(status, captured.out, captured.err)
+
+    def ask(self, question: Callable[[Broker], Awaitable[Answer]]) -> Answer:
+        async def asked() -> Answer:
+            broker = connect(self.url)
+            try:
+                return await question(broker)
+            finally:
+                await broker.aclose()
+
+        return asyncio.run(asked())
+
+    def subscribe(self, queue: str, *, group: str = "shop") -> None:
+        async def subscribed(broker: Broker) -> None:
+            subscription = await broker.subscribe(queue, group=group, options=Options(owner=f"{group}-1"))
+            await subscription.aclose()
+
+        self.ask(subscribed)
+
+    def bury(self, *letters: DeadLetter) -> None:
+        async def buried(broker: Broker) -> None:
+            for letter in letters:
+                await broker.dead_letters(letter.queue).send(letter)
+
+        self.ask(buried)
+
+    def entry_ids(self, queue: str = "orders") -> list[str]:
+        return [entry.entry_id for entry in self.ask(lambda broker: broker.dead_letters(queue).peek(1000))]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shop:
+    for name in [name for name in os.environ if name.startswith("REDRIVE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return Shop(tmp_path, capsys)
+
+
+def a_letter(number: int = 1, **changes: Any) -> DeadLetter:
+    facts: dict[str, Any] = {
+        "letter_id": f"{number:032x}",
+        "queue": "orders",
+        "group": "shop",
+        "payload": b'{"id": %d}' % number,
+        "payload_sha256": "0" * 64,
+        "reason": Reason.REJECTED,
+        "error_type": "shop.OutOfStock",
+        "error_message": "nothing left",
+        "failed_at": AT,
+        "retry_count": 1,
+    }
+    return DeadLetter(**{**facts, **changes})

@@ -1,0 +1,25 @@
+import re
+from pathlib import Path
+
+from redrive.cli import app
+from redrive.cli.output import Exit
+from redrive.config import Settings, load_settings
+
+DOCS = (Path(__file__).parents[3] / "docs" / "commands.md").read_text("utf-8")
+
+
+def test_the_page_on_commands_shows_every_command() -> None:
+    names = {name for name in app if not name.startswith("-")}
+
+    assert names == set(re.findall(r"redrive (\w+)", DOCS)) & names
+
+
+def test_the_page_on_commands_says_every_exit_status() -> None:
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", DOCS, re.MULTILINE)] == list(Exit)
+
+
+def test_the_page_on_commands_says_every_setting_and_its_default() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| `(\S+)` \|", DOCS, re.MULTILINE)
+
+    assert [key.replace(".", "_") for key, _, _ in rows] == [name for name in Settings.__slots__ if name != "color"]
+    assert load_settings({variable: default for _, variable, default in rows}) == Settings()
