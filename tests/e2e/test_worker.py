@@ -40,7 +40,7 @@ async def charge(order: dict, delivery: redrive.Delivery) -> None:
 
 
 if __name__ == "__main__":
-    app.run()
+    app.run(collect=False)
 """
 
 
@@ -125,7 +125,7 @@ def test_a_message_that_kills_its_process_ends_as_a_letter_and_its_neighbours_ar
     orders[25] = {"id": 26, "fate": "kill"}
     shop.publish(*orders)
 
-    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--processes", "2")
+    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--processes", "2", "--no-collect")
     until(lambda: len(shop.letters()) == 1 and len(set(shop.log("done"))) == 49)
     process.send_signal(signal.SIGTERM)
 
@@ -156,7 +156,7 @@ def test_an_embedded_worker_that_was_killed_runs_its_suspects_alone_after_a_rest
 
 def test_sigterm_lets_running_handlers_end_and_hands_back_the_rest_unspent(shop: Shop) -> None:
     shop.publish(*({"id": number, "fate": "slow", "seconds": 1} for number in range(1, 4)))
-    process = shop.start("-m", "redrive.cli", "worker", "first:app")
+    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--no-collect")
     until(lambda: len(shop.log("start")) == 3)
 
     process.send_signal(signal.SIGTERM)
@@ -168,7 +168,7 @@ def test_sigterm_lets_running_handlers_end_and_hands_back_the_rest_unspent(shop:
 def test_a_handler_that_blocks_the_loop_beyond_the_lease_keeps_its_message(shop: Shop) -> None:
     shop.publish({"id": 1, "fate": "block", "seconds": 7}, {"id": 2})
 
-    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--processes", "2")
+    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--processes", "2", "--no-collect")
     until(lambda: set(shop.log("done")) == {"1", "2"})
     process.send_signal(signal.SIGTERM)
 
@@ -178,7 +178,7 @@ def test_a_handler_that_blocks_the_loop_beyond_the_lease_keeps_its_message(shop:
 
 def test_the_children_stop_when_their_supervisor_is_killed(shop: Shop) -> None:
     shop.publish(*({"id": number, "fate": "slow", "seconds": 0.2} for number in range(1, 20)))
-    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--processes", "2")
+    process = shop.start("-m", "redrive.cli", "worker", "first:app", "--processes", "2", "--no-collect")
     until(lambda: len(shop.log("done")) >= 1)
 
     process.kill()

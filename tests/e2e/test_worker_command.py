@@ -72,7 +72,7 @@ class Folder:
     def worker(self, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
         with (self.path / "worker.log").open("wb") as log:
             worker = subprocess.Popen(
-                [*REDRIVE, "worker", "first:app", *flags], cwd=self.path, env=self.env, stderr=log
+                [*REDRIVE, "worker", "first:app", "--no-collect", *flags], cwd=self.path, env=self.env, stderr=log
             )
         try:
             yield worker

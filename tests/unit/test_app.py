@@ -13,6 +13,7 @@ import redrive
 from redrive.brokers.memory.subscription import MemorySubscription
 from redrive.core.event import ConsumerPaused, ConsumerResumed, LetterRefused, MessageDropped
 from redrive.core.outcome import Settled, Settlement, SettleStatus
+from redrive.core.policy import decide
 from redrive.testing import run
 
 seen_in_context: contextvars.ContextVar[str] = contextvars.ContextVar("seen_in_context", default="clean")
@@ -547,3 +548,49 @@ def test_two_handlers_for_one_queue_are_a_mistake() -> None:
 async def test_publishing_without_opening_the_app_says_how() -> None:
     with pytest.raises(redrive.ConfigError, match="async with app"):
         await shop().publish("orders", {})
+
+
+async def test_a_payload_type_that_raises_whatever_it_likes_has_failed_and_the_lane_lives() -> None:
+    app = shop()
+
+    class Moody(dict[str, int]):
+        @classmethod
+        def model_validate_json(cls, body: bytes) -> "Moody":
+            raise RuntimeError("not today")
+
+    @app.consumer("orders", retry=[1], concurrency=1)
+    async def charge(order: Moody) -> None: ...
+
+    async with run(app) as rehearsal:
+        await rehearsal.publish("orders", {"id": 1})
+        await rehearsal.publish("orders", {"id": 2})
+        await rehearsal.drain()
+
+    assert [letter.error_message for letter in rehearsal.letters] == ["not today"] * 2
+
+
+async def test_a_failure_that_cannot_be_judged_makes_the_message_wait_and_the_lane_lives(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = shop()
+    judged = []
+
+    def at_a_loss_once(*words: Any, **facts: Any) -> Any:
+        judged.append(facts["now"])
+        if len(judged) == 1:
+            raise ZeroDivisionError
+        return decide(*words, **facts)
+
+    monkeypatch.setattr("redrive.worker.outcomes.decide", at_a_loss_once)
+
+    @app.consumer("orders", retry=[1], concurrency=1)
+    async def charge(order: Order) -> None:
+        raise ValueError
+
+    async with run(app) as rehearsal:
+        await rehearsal.publish("orders", {"id": 1})
+        await rehearsal.drain()
+
+    assert rehearsal.letters.one().reason == "attempts_exhausted"
+    assert (judged[1] - judged[0]).total_seconds() == 30
+    assert "cannot judge" in caplog.text

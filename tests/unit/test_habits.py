@@ -73,9 +73,7 @@ def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
 
 def test_the_core_imports_nothing_but_itself_and_the_standard_library() -> None:
     modules = list((ROOT / "src/redrive/core").rglob("*.py"))
-    strangers = {
-        module.name: imported_packages(module) - sys.stdlib_module_names - {"redrive"} for module in modules
-    }
+    strangers = {module.name: imported_packages(module) - sys.stdlib_module_names - {"redrive"} for module in modules}
 
     assert modules
     assert {name: packages for name, packages in strangers.items() if packages} == {}

@@ -35,7 +35,7 @@ class Account:
         """Tell about an answered settle call; return how many were acked."""
         count = len(items)
         acked = sum([item.outcome is ACK for item in items])
-        if acked == count and sum([answer is DONE for answer in answers]) == count:
+        if acked == count and answers.count(DONE) == count:
             self._around.sink.emit(BatchSettled(**self._where(), acked=count))
             return count
         tally: dict[str, Any] = dict.fromkeys(("acked", "retried", "dead", "lost", "repeated", "refused"), 0)

@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Protocol
 
 from redrive.core.delivery import Delivery
-from redrive.core.errors import BrokerError
 from redrive.core.ports import Clock, Subscription
 
 OFTEN = timedelta(seconds=2)
@@ -106,7 +105,7 @@ class Heartbeat:
                 deliveries = member.in_hand()
                 lost = await member.subscription.extend(deliveries) if deliveries else ()
                 waiting = await member.subscription.heartbeat(paused=member.paused)
-            except BrokerError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next beat must come
                 self._tell(member.faulted, "heartbeat", error)
                 continue
             if lost:

@@ -17,7 +17,7 @@ from redrive.worker.outcomes import Ended, Outcomes
 from redrive.worker.runner import BatchRunner, Runner
 from redrive.worker.settle import Settler
 
-SPIN = 100  # handlers run without a pause before other tasks of the event loop get a turn
+TURN = 0.005  # seconds that handlers may run without a pause before outcomes go out and other tasks get a turn
 
 
 class Cut(Enum):
@@ -156,29 +156,31 @@ class Lanes:
             raise
 
     async def _work(self, lane: Lane) -> None:
-        buffer, start, add = self._buffer, self._runner.start, self._settler.add
-        spins = 0
+        buffer, start, add, clock = self._buffer, self._runner.start, self._settler.add, time.monotonic
+        turn_ends = 0.0
         while True:
             if not buffer:
                 lane.deliveries = ()
                 await self._rest()
+                turn_ends = clock() + TURN
+                continue
+            began = clock()
+            if began > turn_ends:
+                self._settler.kick()
+                await asyncio.sleep(0)
+                turn_ends = clock() + TURN
                 continue
             delivery = buffer.popleft()
             if len(buffer) == self._low:
                 self._hungry()
             lane.deliveries = (delivery,)  # before it starts: it may block the loop, and must keep its lease
-            ended: Any = start(delivery)  # type: ignore[arg-type]
+            ended: Any = start(delivery, began)  # type: ignore[arg-type,call-arg]
             if not isinstance(ended, tuple):
                 ended = await self._wait(lane, ended)
-                spins = 0
+                turn_ends = clock() + TURN
             if ended is not None:
                 add(ended)
             self.finished += 1
-            spins += 1
-            if spins >= SPIN:
-                spins = 0
-                self._settler.kick()
-                await asyncio.sleep(0)
 
     async def _work_in_batches(self, lane: Lane) -> None:
         size = self._batch_size or 1
@@ -189,7 +191,7 @@ class Lanes:
             lane.deliveries = tuple(self._buffer.popleft() for _ in range(min(size, len(self._buffer))))
             self._hungry()
             count = len(lane.deliveries)
-            for ended in await self._wait(lane, self._runner.start(lane.deliveries)) or ():  # type: ignore[arg-type]
+            for ended in await self._wait(lane, self._runner.start(lane.deliveries)) or ():  # type: ignore[arg-type,call-arg]
                 self._settler.add(ended)
             self.finished += count
 

@@ -1,10 +1,11 @@
 """From how a handler ended to what is settled: the one place in the worker that asks the policy."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from redrive.core.attempt import Attempt, dump_trail, extend_trail, load_trail
 from redrive.core.delivery import Delivery
@@ -46,6 +47,12 @@ class Expired(GiveUp):
 class DeadlinePassed(GiveUp):
     """The policy's budget was spent before another attempt could start."""
 
+
+log = logging.getLogger(__name__)
+
+UNJUDGED: Final = timedelta(seconds=30)
+
+_new: Final = tuple.__new__
 
 _NOT_STARTED: Mapping[Reason, type[GiveUp]] = {
     Reason.WORKER_CRASH: WorkerCrash,
@@ -103,7 +110,8 @@ class Outcomes:
     def success(self, delivery: Delivery, result: Any = None, *, took: float = 0.0) -> Ended:
         """The handler returned: Ack, with its output, unless `accept=` says otherwise."""
         if self._plain and delivery.letter_id is None:
-            return Settlement(delivery)
+            # Settlement(delivery) in two thirds of its time: one is made for every message that goes well.
+            return _new(Settlement, (delivery, ACK, None, b"", None, None, None))
         accept, output = self._treatment.accept, self._treatment.output
         try:
             if accept is not None and not accept(result):
@@ -114,7 +122,17 @@ class Outcomes:
         return Settlement(delivery, ACK, output=message, report=self._report(delivery, success=True))
 
     def failure(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
-        """The attempt ended in an exception: the policy decides, the breaker may overrule it."""
+        """The attempt ended in an exception: the policy decides, the breaker may overrule it.
+
+        Never raises: what cannot be judged waits and is tried again, and the log says why.
+        """
+        try:
+            return self._judged(delivery, error, took=took)
+        except Exception as mistake:
+            log.exception("cannot judge the failure of %s: %r", delivery.message.id, error, exc_info=mistake)
+            return Settlement(delivery, RetryLater(UNJUDGED), trail=delivery.trail)
+
+    def _judged(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
         now = self._around.clock.now()
         decision = decide(self._treatment.retry, error, delivery=delivery, now=now, random=self._around.random)
         if self._hand_back(delivery, decision):

@@ -15,6 +15,8 @@ from redrive.core.outcome import GiveUp
 from redrive.core.reason import Reason
 
 Decode = Callable[[bytes], Any]
+Fill = Callable[[Delivery, Any], Any]
+Arguments = Callable[[Delivery], list[Any]]
 
 
 class InvalidPayload(GiveUp):
@@ -27,19 +29,14 @@ class InvalidPayload(GiveUp):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a handler asks for, read once: the payload's decoder, and how each argument is filled.
+    """What a handler asks for, read once.
 
-    `fill` has one function per parameter, in order; `wants_delivery` says whether a deadline must be worked out.
+    `arguments` makes the handler's arguments for one delivery and raises `InvalidPayload`. `wants_delivery` says
+    whether a deadline must be worked out.
     """
 
-    decode: Decode
-    fill: tuple[Callable[[Delivery, Any], Any], ...]
+    arguments: Arguments
     wants_delivery: bool
-
-    def arguments(self, delivery: Delivery) -> list[Any]:
-        """The handler's arguments for one delivery. Raises `InvalidPayload`."""
-        value = self.decode(delivery.message.body)
-        return [fill(delivery, value) for fill in self.fill]
 
 
 def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] = (), batch: bool = False) -> Signature:
@@ -50,7 +47,7 @@ def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] =
     """
     hints = _hints(handler)
     decode: Decode = _nothing
-    fill: list[Callable[[Delivery, Any], Any]] = []
+    fill: list[Fill] = []
     mistakes: list[str] = []
     payloads = 0
     wants_delivery = False
@@ -67,7 +64,7 @@ def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] =
         elif payloads == 0:
             payloads = 1
             decode = _decoder(wanted)
-            fill.append(lambda _, value: value)
+            fill.append(_payload)
         else:
             mistakes.append(
                 f"{_name(handler)}: nothing to fill parameter {parameter.name!r} with; "
@@ -75,7 +72,22 @@ def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] =
             )
     if mistakes:
         raise ConfigError(mistakes)
-    return Signature(decode, tuple(fill), wants_delivery)
+    return Signature(_arguments(decode, fill), wants_delivery)
+
+
+def _arguments(decode: Decode, fill: Sequence[Fill]) -> Arguments:
+    if fill == [_payload]:  # most handlers: not worth a loop for each message
+        return lambda delivery: [decode(delivery.message.body)]
+
+    def arguments(delivery: Delivery) -> list[Any]:
+        value = decode(delivery.message.body)
+        return [one(delivery, value) for one in fill]
+
+    return arguments
+
+
+def _payload(_: Delivery, value: Any) -> Any:
+    return value
 
 
 def _name(handler: Callable[..., Any]) -> str:
@@ -123,12 +135,12 @@ def _decoder(hint: Any) -> Decode:
         return _text
     validate = getattr(hint, "model_validate_json", None)
     if validate is not None:
-        return lambda body: _checked(validate, body, of=hint)
+        return _checked(validate, of=hint)
     try:
         decode = msgspec.json.Decoder(hint).decode
     except TypeError as error:
         raise ConfigError(f"payload: cannot decode into {hint!r}: {error}") from error
-    return lambda body: _checked(decode, body, of=hint)
+    return _checked(decode, of=hint)
 
 
 def _text(body: bytes) -> str:
@@ -138,15 +150,18 @@ def _text(body: bytes) -> str:
         raise InvalidPayload(f"the body is not UTF-8: {error}", code="invalid_text", stage="decode") from error
 
 
-def _checked(decode: Decode, body: bytes, *, of: Any) -> Any:
-    try:
-        return decode(body)
-    except msgspec.ValidationError as error:
-        raise InvalidPayload(str(error), code="invalid_payload", stage="validate") from error
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InvalidPayload(f"the body is not JSON: {error}", code="invalid_json", stage="decode") from error
-    except ValueError as error:  # pydantic's ValidationError, or a validator of the user's own
-        raise InvalidPayload(f"not a {_shown(of)}: {error}", code="invalid_payload", stage="validate") from error
+def _checked(decode: Decode, *, of: Any) -> Decode:
+    def checked(body: bytes) -> Any:
+        try:
+            return decode(body)
+        except msgspec.ValidationError as error:
+            raise InvalidPayload(str(error), code="invalid_payload", stage="validate") from error
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise InvalidPayload(f"the body is not JSON: {error}", code="invalid_json", stage="decode") from error
+        except ValueError as error:  # pydantic's ValidationError, or a validator of the user's own
+            raise InvalidPayload(f"not a {_shown(of)}: {error}", code="invalid_payload", stage="validate") from error
+
+    return checked
 
 
 def _shown(hint: Any) -> str:

@@ -13,7 +13,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.outcome import ACK, GiveUp, RetryLater
 from redrive.core.ports import Clock
 from redrive.worker.outcomes import Ended, Outcomes
-from redrive.worker.payload import InvalidPayload, Signature
+from redrive.worker.payload import Arguments, Signature
 
 
 class Runner(Protocol):
@@ -21,7 +21,7 @@ class Runner(Protocol):
 
     cancellable: bool
 
-    def start(self, delivery: Delivery) -> Ended | Awaitable[Ended]:
+    def start(self, delivery: Delivery, began: float) -> Ended | Awaitable[Ended]:
         """Run the handler as far as it goes without waiting; give its end, or what to await for it."""
         ...
 
@@ -40,20 +40,18 @@ class AsyncRunner:
         deadline: "Deadline",
     ) -> None:
         self._handler = handler
-        self._arguments = signature.arguments
+        self._arguments = deadline.noted(signature.arguments)
         self._outcomes = outcomes
-        self._deadline = deadline
 
-    def start(self, delivery: Delivery) -> Ended | Awaitable[Ended]:
+    def start(self, delivery: Delivery, began: float) -> Ended | Awaitable[Ended]:
         """Run the handler up to its first wait."""
         outcomes = self._outcomes
         refused = outcomes.before(delivery)
         if refused is not None:
             return refused
-        began = time.monotonic()
         try:
-            work = self._handler(*self._arguments(self._deadline.note(delivery)))
-        except InvalidPayload as error:
+            work = self._handler(*self._arguments(delivery))
+        except Exception as error:  # noqa: BLE001 - a type of the user's own may raise anything when it is made
             return outcomes.failure(delivery, error, took=0.0)
         context = contextvars.copy_context()
         try:
@@ -122,20 +120,18 @@ class ThreadRunner:
         threads: Executor,
     ) -> None:
         self._handler = handler
-        self._arguments = signature.arguments
+        self._arguments = deadline.noted(signature.arguments)
         self._outcomes = outcomes
-        self._deadline = deadline
         self._threads = threads
 
-    def start(self, delivery: Delivery) -> Ended | Awaitable[Ended]:
+    def start(self, delivery: Delivery, began: float) -> Ended | Awaitable[Ended]:
         """Hand the handler to a thread."""
         refused = self._outcomes.before(delivery)
         if refused is not None:
             return refused
-        return self._wait(delivery)
+        return self._wait(delivery, began)
 
-    async def _wait(self, delivery: Delivery) -> Ended:
-        began = time.monotonic()
+    async def _wait(self, delivery: Delivery, began: float) -> Ended:
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
         try:
@@ -148,7 +144,7 @@ class ThreadRunner:
 
     def _call(self, delivery: Delivery) -> Any:
         try:
-            return self._handler(*self._arguments(self._deadline.note(delivery)))
+            return self._handler(*self._arguments(delivery))
         except StopIteration as error:  # a future cannot carry it
             raise RuntimeError("the handler raised StopIteration") from error
 
@@ -179,7 +175,7 @@ class BatchRunner:
                 continue
             try:
                 items.append((delivery, self._signature.arguments(delivery)))
-            except InvalidPayload as error:
+            except Exception as error:  # noqa: BLE001 - a type of the user's own may raise anything when it is made
                 ended.append(self._outcomes.failure(delivery, error, took=0.0))
         return [*ended, *await self._halving(items)] if items else ended
 
@@ -215,8 +211,9 @@ class Deadline:
         self._clock = clock
         self._limit = limit if wanted else None
 
-    def note(self, delivery: Delivery) -> Delivery:
-        """The delivery with its deadline, if the handler asked for it and there is one."""
-        if self._limit is None:
-            return delivery
-        return delivery._replace(deadline=self._clock.now() + self._limit)
+    def noted(self, arguments: Arguments) -> Arguments:
+        """The function that makes a handler's arguments, told of the deadline if the handler asked and there is one."""
+        limit = self._limit
+        if limit is None:
+            return arguments
+        return lambda delivery: arguments(delivery._replace(deadline=self._clock.now() + limit))

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TypeVar
 
 from redrive.core.delivery import Delivery
-from redrive.core.errors import BrokerError
 from redrive.core.outcome import GiveUp, Settlement, SettleStatus
 from redrive.core.ports import Clock, Subscription
 from redrive.worker.account import Account
@@ -91,19 +90,19 @@ class Settler:
         await asyncio.gather(*self._again, return_exceptions=True)
 
     async def _flush(self, batch: list[Ended]) -> None:
-        released = [item.delivery for item in batch if isinstance(item, Release)]
-        if released:
-            await self._insist("release", self._subscription.release, released)
         items = [item for item in batch if isinstance(item, Settlement)]
+        if len(items) < len(batch):
+            released = [item.delivery for item in batch if isinstance(item, Release)]
+            await self._insist("release", self._subscription.release, released)
         if not items:
             return
         answers = await self._insist("settle", self._subscription.settle, items)
         acked = self._account.settled(items, answers)
-        if acked < len(items):
+        if acked < len(items) or self._refused:
             for item, answer in zip(items, answers, strict=True):
                 if answer.status is SettleStatus.REFUSED:
                     self._refuse(item, answer.why)
-                elif self._refused:
+                else:
                     self._refused.pop(id(item), None)
         if acked:
             self._acked(acked)
@@ -115,7 +114,7 @@ class Settler:
         while True:
             try:
                 return await call(items)
-            except BrokerError as error:
+            except Exception as error:  # noqa: BLE001 - an adapter's own mistake must not lose what it was given
                 self._account.faulted(name, error)
             await self._clock.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)

@@ -206,7 +206,7 @@ class Worker:
             try:
                 await self._feed_once()
                 pause = FIRST_PAUSE
-            except BrokerError as error:
+            except Exception as error:  # noqa: BLE001 - whatever an adapter raises, the worker goes on
                 self._account.faulted("fetch", error)
                 await self._sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
@@ -222,13 +222,18 @@ class Worker:
         elif self._breaker is not None and self._breaker.is_open:
             await self._probe(self._breaker)
         else:
-            want = self._pace.want(free=self._lanes.free, finished=self._lanes.finished)
+            want = self._pace.want(free=self._room(), finished=self._lanes.finished)
             missing = want - self._lanes.buffered
             if missing * 2 < want:
                 self._wanted.clear()
                 await self._wanted.wait()
                 return
             self._lanes.feed(await self._fetch(missing))
+
+    def _room(self) -> int:
+        """What can start at once: a message in each lane that rests; of batches one whole one is always in reach."""
+        size = self.consumer.batch_size
+        return self._lanes.free if size is None else max(self._lanes.free, 1) * size
 
     async def _fetch(self, limit: int) -> Sequence[Delivery]:
         deliveries = await self.subscription.fetch(limit, wait=WAIT)

@@ -48,8 +48,9 @@ class MemoryBroker:
 
     async def publish(self, queue: str, messages: Sequence[Message], *, delay: timedelta = NOW) -> Sequence[str]:
         check_names(queue=queue)
-        clean = [message._replace(headers=without_reserved(message.headers)) for message in messages]
-        return [self._queues.put(queue, message, delay=delay) for message in clean]
+        own = [message._replace(queue=queue, headers=without_reserved(message.headers)) for message in messages]
+        entries = [self._queues.new(message, delay=delay) for message in own]
+        return [self._queues.put(entry) for entry in entries]
 
     async def subscribe(self, queue: str, *, group: str, options: Options) -> Subscription:
         check_names(queue=queue, group=group)

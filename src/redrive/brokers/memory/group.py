@@ -65,7 +65,7 @@ class Entry:
     def fail(self, attempt: Attempt | None, *, trail: bytes) -> None:
         """Count a failed attempt."""
         self.failures += 1
-        self.trail = trail
+        self.trail = trail or self.trail
         if attempt is not None and self.first_attempt_at is None:
             self.first_attempt_at = attempt.started_at
 

@@ -87,21 +87,33 @@ class Queues:
         except KeyError:
             raise QueueNotFound(f"no queue {name!r} in memory") from None
 
-    def put(self, name: str, message: Message, *, delay: timedelta = NOW) -> str:
-        """Enqueue a message for every group of the queue; return its id."""
-        entry = self._entry(name, message, delay=delay)
-        for group in self.open(name).groups.values():
+    def new(self, message: Message, *, delay: timedelta = NOW) -> Entry:
+        """A first copy of a message, to be put into its queue. Raises `TypeError` for what is not bytes."""
+        now = self.clock.now()
+        fresh = message._replace(
+            id=f"{self._life}-{next(self._ids):010}",
+            body=_exact(message.body),
+            headers=tuple((name, _exact(value)) for name, value in message.headers),
+            published_at=now,
+            origin="",
+        )
+        return Entry(fresh, due_at=now + delay)
+
+    def put(self, entry: Entry) -> str:
+        """Enqueue a message for every group of its queue; return its id."""
+        for group in self.open(entry.message.queue).groups.values():
             group.add(replace(entry))
         self.ring()
         return entry.message.id
 
     def put_letter(self, name: str, letter: DeadLetter) -> None:
         """Write a letter into a DLQ, unless it is there already."""
+        fields = to_fields(replace(letter, dlq_published_at=self.clock.now()))
+        entry = self.new(Message("", name, letter.payload or b"", fields, letter.key))
         dlq = self.open(name)
         once = f"{letter.letter_id}:{letter.generation}"
         if not dlq.has(dlq.letters.get(once)):
-            fields = to_fields(replace(letter, dlq_published_at=self.clock.now()))
-            dlq.letters[once] = self.put(name, Message("", name, letter.payload or b"", fields, letter.key))
+            dlq.letters[once] = self.put(entry)
 
     def send_back(self, item: SendBack) -> str:
         """Send a letter back, once per key; return its message id, the same one when repeated.
@@ -110,20 +122,18 @@ class Queues:
         """
         if item.once_key in self._sent_back:
             return self._sent_back[item.once_key]
-        message = Message("", item.queue, item.body, without_reserved(item.headers), item.key)
+        entry = self.new(Message("", item.queue, item.body, without_reserved(item.headers), item.key))
         if item.group is None:
-            sent = self.put(item.queue, message)
+            self.put(entry)
         else:
-            entry = self._entry(item.queue, message)
             if item.marked:
                 entry.message = entry.message._replace(origin=item.origin)
                 entry.letter_id, entry.generation = item.letter_id, item.generation
                 entry.attempts_allowed = item.attempts_allowed
             self.open(item.queue).join(item.group).add(entry)
             self.ring()
-            sent = entry.message.id
-        self._sent_back[item.once_key] = sent
-        return sent
+        self._sent_back[item.once_key] = entry.message.id
+        return entry.message.id
 
     def ring(self) -> None:
         """Wake everyone who waits for a change."""
@@ -141,11 +151,11 @@ class Queues:
         finally:
             alarm.cancel()
 
-    def _entry(self, name: str, message: Message, *, delay: timedelta = NOW) -> Entry:
-        now = self.clock.now()
-        fresh = message._replace(id=f"{self._life}-{next(self._ids):010}", queue=name, published_at=now, origin="")
-        return Entry(fresh, due_at=now + delay)
-
     async def _ring_at(self, at: datetime) -> None:
         await self.clock.sleep(at - self.clock.now())
         self.ring()
+
+
+def _exact(value: bytes) -> bytes:
+    """The bytes themselves; a copy of whatever else has bytes."""
+    return value if isinstance(value, bytes) else bytes(memoryview(value))

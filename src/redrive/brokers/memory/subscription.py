@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -103,7 +103,10 @@ class MemorySubscription:
         why = self._mistake(item)
         if why:
             return Settled(SettleStatus.REFUSED, why)
-        answer = self._carry_out(item, entry)
+        try:
+            answer = self._carry_out(item, entry)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it must not fail the others
+            return Settled(SettleStatus.REFUSED, f"{type(error).__name__}: {error}")
         self._group.in_flight.pop(token, None)
         self._group.remember(token, answer)
         return answer
@@ -122,21 +125,27 @@ class MemorySubscription:
         return ""
 
     def _carry_out(self, item: Settlement, entry: Entry) -> Settled:
-        if item.report is not None:
-            outcomes = OUTCOMES.format(queue=self._queue.name)
-            self._queues.put(outcomes, Message("", outcomes, dump_outcome(item.report)))
-        if isinstance(item.outcome, RetryLater):
-            entry.fail(item.attempt, trail=item.trail)
-            entry.wait(self._now() + (item.outcome.delay or NOW))
-            return DONE._replace(due_at=entry.due_at)
-        if isinstance(item.outcome, GiveUp) and self._options.dlq.off == "hold":
-            entry.trail = item.trail or entry.trail
-            entry.wait(self._now(), place=Place.HELD)
-            return DONE
+        """Make everything that goes along before anything moves: what cannot be made leaves all as it was."""
+        delay = item.outcome.delay if isinstance(item.outcome, RetryLater) else None
+        due_at = self._now() + (delay or NOW)
+        along = [self._queues.new(message) for message in self._going_along(item)]
         if isinstance(item.outcome, GiveUp) and item.letter is not None and self._options.dlq.enabled:
             self._queues.put_letter(self._options.dlq.dlq_of(self._queue.name, default=DLQ), item.letter)
-        if item.output is not None:
-            output = item.output._replace(headers=without_reserved(item.output.headers))
-            self._queues.put(output.queue, output)
-        self._group.remove(entry)
+        for message in along:
+            self._queues.put(message)
+        if isinstance(item.outcome, RetryLater):
+            entry.fail(item.attempt, trail=item.trail)
+            entry.wait(due_at)
+            return DONE._replace(due_at=due_at)
+        if isinstance(item.outcome, GiveUp) and self._options.dlq.off == "hold":
+            entry.trail = item.trail or entry.trail
+            entry.wait(due_at, place=Place.HELD)
+        else:
+            self._group.remove(entry)
         return DONE
+
+    def _going_along(self, item: Settlement) -> Iterator[Message]:
+        if item.output is not None:
+            yield item.output._replace(headers=without_reserved(item.output.headers))
+        if item.report is not None:
+            yield Message("", OUTCOMES.format(queue=self._queue.name), dump_outcome(item.report))

@@ -72,7 +72,7 @@ class SqliteBroker:
         check_names(queue=queue)
         if not messages:
             return ()
-        rows = [as_row(message._replace(headers=without_reserved(message.headers))) for message in messages]
+        rows = [as_row(_clean(message)) for message in messages]
         self._space.require("publish", queue=queue, size=sum(len(message.body) for message in messages))
         return await self._writer.write(partial(_publish, queue, rows, delay // MICROSECOND))
 
@@ -115,6 +115,10 @@ class SqliteBroker:
 
     async def aclose(self) -> None:
         await self._writer.aclose()
+
+
+def _clean(message: Message) -> Message:
+    return message._replace(headers=without_reserved(message.headers)) if message.headers else message
 
 
 def _publish(queue: str, rows: Sequence[Row], delay: int, transaction: Transaction) -> list[str]:

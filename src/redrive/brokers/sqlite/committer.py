@@ -10,12 +10,12 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from redrive.brokers.sqlite.connection import connect, file_at
 from redrive.brokers.sqlite.errors import is_full, spoils_connection, translate
+from redrive.brokers.sqlite.fork import Halt, watch_over
 from redrive.brokers.sqlite.job import Job, wake
 from redrive.brokers.sqlite.lookout import Lookout, Watch
 from redrive.brokers.sqlite.transaction import Transaction
@@ -24,7 +24,7 @@ from redrive.core.ports import Clock
 
 MOST_AT_ONCE: Final = 1000
 
-Entry = Job | Watch | asyncio.Future[Any] | None
+Entry = Job | Watch | Halt | asyncio.Future[Any] | None
 
 
 class _RolledBackError(Exception):
@@ -46,6 +46,7 @@ class Committer(threading.Thread):
         self._file: tuple[int, int] | None = None
         self._lookout = Lookout()
         self._touched: set[int] = set()
+        watch_over(self)
 
     def put(self, entry: Entry) -> None:
         """Hand over a job or a watch; a bare future is completed when its turn comes; None ends the thread."""
@@ -63,6 +64,8 @@ class Committer(threading.Thread):
             for entry in entries:
                 if isinstance(entry, Watch):
                     self._lookout.add(entry)
+                elif isinstance(entry, Halt):
+                    self._halt(entry)
                 elif isinstance(entry, asyncio.Future):
                     wake(entry)
             self._lookout.look(self._connection, at=self._clock.now(), touched=self._touched)
@@ -81,10 +84,12 @@ class Committer(threading.Thread):
 
     def _commit(self, jobs: Sequence[Job]) -> None:
         """Carry out jobs in one transaction; give each its result or its error."""
+        for job in jobs:
+            job.result = job.error = None
         try:
             connection = self._open()
-            transaction = Transaction(connection, at=self._clock.now())
             connection.execute("BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN")
+            transaction = Transaction(connection, at=self._clock.now())  # not before: we may have waited for a lock
             if len(jobs) == 1:
                 jobs[0].result = jobs[0].operation(transaction)
             else:
@@ -137,6 +142,11 @@ class Committer(threading.Thread):
             if spoils_connection(error):
                 self._close()
 
+    def _halt(self, halt: Halt) -> None:
+        self._close()
+        halt.closed.set()
+        halt.over.wait()
+
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -146,25 +156,27 @@ class Committer(threading.Thread):
         """Tell each loop once about all of its jobs."""
         by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         for job in jobs:
-            if job.future is not None:
+            if job.abandoned:
+                self._undo([job])
+            elif job.future is not None:
                 by_loop.setdefault(job.future.get_loop(), []).append(job)
         for loop, answered in by_loop.items():
             try:
                 loop.call_soon_threadsafe(self._hand_over, answered)
             except RuntimeError:  # the loop is closed: nobody will take these
-                self._take_back(answered)
+                self._undo(answered)
+
+    def _undo(self, jobs: Iterable[Job]) -> None:
+        if undone := [undo for job in jobs if (undo := job.undone())]:
+            self._commit(undone)
 
     def _hand_over(self, jobs: Iterable[Job]) -> None:
         """Runs in the loop of those who wait."""
         for job in jobs:
             if job.future is None or job.future.cancelled():
-                self._take_back([job])
+                if undo := job.undone():
+                    self.put(undo)
             elif job.error is not None:
                 job.future.set_exception(job.error)
             else:
                 job.future.set_result(job.result)
-
-    def _take_back(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            if job.undo is not None and job.error is None:
-                self.put(Job(partial(job.undo, job.result)))

@@ -40,7 +40,7 @@ def file_at(path: str) -> tuple[int, int] | None:
     """Device and number of the file to which a path leads now; None if there is none."""
     try:
         found = Path(path).stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return found.st_dev, found.st_ino
 

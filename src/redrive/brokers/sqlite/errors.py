@@ -32,6 +32,7 @@ _SPOILT: Final = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
 }
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from redrive.brokers.sqlite.transaction import Transaction
@@ -27,6 +28,12 @@ class Job:
     def abandoned(self) -> bool:
         """Whether somebody asked for this and waits no longer."""
         return self.future is not None and self.future.cancelled()
+
+    def undone(self) -> "Job | None":
+        """What takes this back, if it was done and can be."""
+        if self.undo is None or self.error is not None:
+            return None
+        return Job(partial(self.undo, self.result))
 
 
 def wake(future: asyncio.Future[None]) -> None:

@@ -49,8 +49,12 @@ def message_id(incarnation: str, seq: int) -> str:
 
 def as_row(message: Message) -> Row:
     """A message as it is kept. Raises `TypeError` or `ValueError` for what is not a message."""
-    key = None if message.key is None else bytes(message.key)
-    return as_micros(message.expires_at), key, dump_headers(message.headers), bytes(message.body)
+    key = None if message.key is None else _as_bytes(message.key)
+    return as_micros(message.expires_at), key, dump_headers(message.headers), _as_bytes(message.body)
+
+
+def _as_bytes(value: bytes) -> bytes:
+    return value if isinstance(value, bytes) else bytes(memoryview(value))  # not bytes(7), which is seven zeros
 
 
 def dump_headers(headers: Headers) -> bytes | None:

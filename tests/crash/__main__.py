@@ -1,0 +1,54 @@
+"""`python -m tests.crash`: the long form, run after run until the messages or the minutes are spent."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.crash.adapter import Adapter
+from tests.crash.campaign import Result, everywhere, run
+from tests.crash.report import table
+from tests.crash.scenario import Scenario
+from tests.crash.sqlite import sqlite
+
+A_RUN = 2400  # messages
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--broker", default="sqlite", help="sqlite, or the URL of an empty broker (default: sqlite)")
+    parser.add_argument("--messages", type=int, default=10 * A_RUN, help=f"in runs of {A_RUN} (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=60, help="start no run after so long (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run; the next one has the next")
+    parser.add_argument("--kills", type=int, default=30, help="at random, in each run (default: %(default)s)")
+    given = parser.parse_args()
+    results: list[Result] = []
+    end = time.monotonic() + given.minutes * 60
+    left = given.messages
+    while left > 0 and (not results or time.monotonic() < end):
+        scenario = Scenario(seed=given.seed + len(results), messages=min(left, A_RUN), kills=given.kills)
+        results.append(_one_run(scenario, broker=given.broker))
+        left -= scenario.messages
+        if results[-1].verdict.red and given.broker != "sqlite":
+            break  # what is left there would be a phantom of the next run
+    print("", table(results), sep="\n")
+    return 1 if any(result.verdict.red for result in results) else 0
+
+
+def _one_run(scenario: Scenario, *, broker: str) -> Result:
+    folder = Path(tempfile.mkdtemp(prefix="redrive-crash-"))
+    adapter = sqlite(folder / "queue.db") if broker == "sqlite" else Adapter(url=broker, version=broker)
+    result = asyncio.run(run(everywhere(scenario, adapter), adapter=adapter, folder=folder))
+    if result.verdict.red:
+        print(f"seed {scenario.seed}: {', '.join(result.verdict.red)}; everything about it is in {folder}", flush=True)
+    else:
+        shutil.rmtree(folder)
+        print(f"seed {scenario.seed}: all zero after {result.seconds:.0f} s", flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
