@@ -17,6 +17,7 @@ Scenarios ask for the declared `Capabilities`, never for the adapter. Call
 
 from redrive.testing.conformance.bench import BrokerUnderTest
 from redrive.testing.conformance.contents import Contents
+from redrive.testing.conformance.dead_letter_queue import DeadLetterQueueSuite, DeadLetterQueueUnderTest
 from redrive.testing.conformance.dead_letters import DeadLetters
 from redrive.testing.conformance.fetching import Fetching
 from redrive.testing.conformance.giving_up import GivingUp
@@ -31,7 +32,7 @@ from redrive.testing.conformance.settling import Settling
 from redrive.testing.conformance.suspects import Suspects
 from redrive.testing.conformance.watching import Depths, Pausing, Workers
 
-__all__ = ["BrokerSuite", "BrokerUnderTest"]
+__all__ = ["BrokerSuite", "BrokerUnderTest", "DeadLetterQueueSuite", "DeadLetterQueueUnderTest"]
 
 
 class BrokerSuite(

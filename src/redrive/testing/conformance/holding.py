@@ -1,10 +1,14 @@
 """Holding on and letting go: leases renewed, deliveries handed back, workers signing off."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+from redrive.core.delivery import Delivery
 from redrive.core.outcome import Settlement
-from redrive.testing.conformance.bench import Bench
-from redrive.testing.conformance.suite import Suite
+from redrive.core.ports import Subscription
+from redrive.testing.conformance.bench import PATIENCE, Bench
+from redrive.testing.conformance.suite import Suite, needs
 
 
 class Holding(Suite):
@@ -30,6 +34,42 @@ class Holding(Suite):
         lost = await worker.extend([acked, kept])
 
         assert [delivery.message.id for delivery in lost] == [acked.message.id]
+
+    async def test_extend_renews_no_other_lease_than_those_it_is_given(self, bench: Bench) -> None:
+        worker = await bench.worker()
+        await bench.publish(b"1", b"2", b"3")
+        kept, *others = await bench.take(worker, 3)
+        await bench.elapse(bench.lease * 0.6)
+        await worker.extend([kept])
+        await bench.elapse(bench.lease * 0.6)
+        suspects = await worker.heartbeat()
+        lost = await worker.extend([kept, *others])
+
+        assert suspects == 2
+        assert [delivery.message.id for delivery in lost] == [delivery.message.id for delivery in others]
+        assert await bench.counts() == {"waiting": 2, "in_flight": 1}
+
+    async def test_a_suspect_that_runs_for_long_keeps_its_lease(self, bench: Bench) -> None:
+        worker, _ = await bench.one_delivery()
+        await bench.let_die(seen_by=worker)
+        suspect = await bench.suspect(worker)
+        for _ in range(3):
+            await bench.elapse(bench.lease * 0.6)
+            await worker.extend([suspect])
+
+        assert await worker.heartbeat() == 0
+        assert [answer.status for answer in await worker.settle([Settlement(suspect)])] == ["done"]
+
+    async def test_a_thread_can_renew_leases_while_the_event_loop_is_blocked(self, bench: Bench) -> None:
+        needs(bench.capabilities.thread_heartbeat, "thread_heartbeat=False")
+        worker, delivery = await bench.one_delivery()
+        await bench.elapse(bench.lease * 0.6)
+        with ThreadPoolExecutor(1) as thread:
+            lost = thread.submit(lambda: asyncio.run(_renewed(worker, delivery))).result(PATIENCE)
+        await bench.elapse(bench.lease * 0.6)
+
+        assert lost == []
+        assert await worker.heartbeat() == 0
 
     async def test_extending_nothing_loses_nothing(self, bench: Bench) -> None:
         assert list(await (await bench.worker()).extend([])) == []
@@ -120,3 +160,8 @@ class Holding(Suite):
         assert suspects == 1
         assert (await bench.suspect(living)).message == lost.message
         assert [answer.status for answer in await living.settle([Settlement(kept)])] == ["done"]
+
+
+async def _renewed(worker: Subscription, delivery: Delivery) -> list[Delivery]:
+    await worker.heartbeat()
+    return list(await worker.extend([delivery]))

@@ -1,0 +1,38 @@
+from collections.abc import Sequence
+
+import pytest
+
+from redrive.brokers.memory import MemoryBroker
+from redrive.core.letter import DeadLetter
+from redrive.testing.clock import ManualClock
+from redrive.testing.conformance import DeadLetterQueueSuite, DeadLetterQueueUnderTest
+from redrive.testing.queues import NullDeadLetterQueue, RecordingDeadLetterQueue
+from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
+
+
+class TestNull(DeadLetterQueueSuite):
+    @pytest.fixture
+    def dead_letter_queue_under_test(self) -> DeadLetterQueueUnderTest:
+        return DeadLetterQueueUnderTest(queue=NullDeadLetterQueue(), written=None)
+
+
+class TestRecording(DeadLetterQueueSuite):
+    @pytest.fixture
+    def dead_letter_queue_under_test(self) -> DeadLetterQueueUnderTest:
+        queue = RecordingDeadLetterQueue()
+
+        async def written() -> Sequence[DeadLetter]:
+            return queue.events
+
+        return DeadLetterQueueUnderTest(queue=queue, written=written)
+
+
+class TestOnABroker(DeadLetterQueueSuite):
+    @pytest.fixture
+    def dead_letter_queue_under_test(self) -> DeadLetterQueueUnderTest:
+        broker = MemoryBroker(clock=ManualClock())
+
+        async def written() -> Sequence[DeadLetter]:
+            return [entry.letter for entry in await broker.dead_letters("orders").peek()]
+
+        return DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
