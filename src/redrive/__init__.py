@@ -3,6 +3,7 @@
 from redrive.app import App
 from redrive.core.backoff import Additive, Constant, Exponential, Jitter, Table
 from redrive.core.classify import Classifier
+from redrive.core.context import ContextRule
 from redrive.core.delivery import Delivery
 from redrive.core.errors import (
     BrokerError,
@@ -27,6 +28,7 @@ from redrive.core.outcome import ACK, GiveUp, RetryLater
 from redrive.core.place import DeadLetterPlace
 from redrive.core.policy import RetryPolicy
 from redrive.core.ports import DeadLetterQueue
+from redrive.core.privacy import PrivacyFilter
 from redrive.core.reason import Reason
 from redrive.wiring import connect, dead_letter
 from redrive.worker.breaker import BreakerRules
@@ -41,6 +43,7 @@ __all__ = [
     "Classifier",
     "ConfigError",
     "Constant",
+    "ContextRule",
     "DeadLetter",
     "DeadLetterError",
     "DeadLetterPlace",
@@ -56,6 +59,7 @@ __all__ = [
     "Message",
     "MissingExtra",
     "NotAllowed",
+    "PrivacyFilter",
     "QueueNotFound",
     "Reason",
     "RedriveError",

@@ -12,8 +12,6 @@ from redrive.core.failure import Failure
 from redrive.core.message import Headers, Message
 from redrive.core.privacy import PrivacyFilter
 
-ContextSpec = Sequence[str] | Callable[[Message], Mapping[str, Any]]
-
 _LIMIT = 8 * 1024
 _NOTE = 64
 _FIELD = 256
@@ -32,26 +30,34 @@ class OwnFields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContextRule:
-    """What to take from a message into its letter: header names and dotted payload fields, or a function."""
+    """What to take from a message into its letter: header names and dotted payload fields, or a function.
+
+    `privacy` hides secrets in it, and in the text of the failure.
+
+    >>> rule = ContextRule(names=("user_id", "card"), privacy=PrivacyFilter(names=("user_id",)))
+    >>> rule.read(Message("1", "orders", b'{"user_id": 7, "card": "4111", "total": 5}'))
+    {'user_id': '***', 'card': '***'}
+    """
 
     names: tuple[str, ...] = ()
     function: Callable[[Message], Mapping[str, Any]] | None = None
     privacy: PrivacyFilter = field(default_factory=PrivacyFilter)
 
     @classmethod
-    def of(cls, spec: ContextSpec, *, privacy: PrivacyFilter | None = None) -> "ContextRule":
+    def of(cls, spec: "ContextSpec") -> "ContextRule":
         """Read `context=` as people write it. Raises `ConfigError`."""
-        chosen = privacy or PrivacyFilter()
+        if isinstance(spec, ContextRule):
+            return spec
         if inspect.iscoroutinefunction(spec):
             raise ConfigError(f"context: expected a plain function, got the coroutine function {spec!r}")
         if callable(spec):
-            return cls(function=spec, privacy=chosen)
+            return cls(function=spec)
         if isinstance(spec, str | bytes) or not isinstance(spec, Sequence):
             raise ConfigError(f"context: expected a list of names or a function, got {spec!r}")
         wrong = [name for name in spec if not isinstance(name, str) or not name]
         if wrong:
             raise ConfigError([f"context: expected the name of a header or a field, got {name!r}" for name in wrong])
-        return cls(names=tuple(spec), privacy=chosen)
+        return cls(names=tuple(spec))
 
     def read(self, message: Message) -> dict[str, Any]:
         """The context of a message in at most 8 KiB of JSON, secrets masked.
@@ -80,6 +86,10 @@ class ContextRule:
             if value and not self.privacy.hides(name):
                 found[name] = value
         return OwnFields(**found)
+
+
+ContextSpec = ContextRule | Sequence[str] | Callable[[Message], Mapping[str, Any]]
+"""What `context=` accepts."""
 
 
 def _named(message: Message, names: Sequence[str]) -> dict[str, Any]:

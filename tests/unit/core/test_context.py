@@ -107,7 +107,7 @@ def test_the_trace_is_found_in_traceparent(value: bytes, trace: str | None) -> N
 
 
 def test_a_field_that_the_filter_hides_stays_hidden() -> None:
-    rule = ContextRule.of(["user_id"], privacy=PrivacyFilter(names=["user_id"]))
+    rule = ContextRule.of(ContextRule(names=("user_id",), privacy=PrivacyFilter(names=["user_id"])))
 
     assert own({"user_id": MASK}, (("user_id", b"7"),), rule) == OwnFields()
 
