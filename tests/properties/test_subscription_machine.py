@@ -27,7 +27,7 @@ class OnSqlite(SubscriptionMachine):
 
 
 TestOnMemory = OnMemory.TestCase
-TestOnMemory.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestOnMemory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 TestOnSqlite = OnSqlite.TestCase
-TestOnSqlite.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

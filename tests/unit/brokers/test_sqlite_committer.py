@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC240 - a test may wait for the disk
 
 import asyncio
+import random
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
@@ -190,6 +191,58 @@ async def test_what_was_done_for_somebody_who_no_longer_waits_is_undone(writer: 
 
     assert abandoned.cancelled()
     assert left == []
+
+
+async def test_what_was_done_for_a_loop_that_has_closed_is_undone(writer: Writer) -> None:
+    done, closed = threading.Event(), threading.Event()
+
+    def slowly(transaction: Transaction) -> str:
+        transaction.execute(ADD, ("a",))
+        done.set()
+        closed.wait()
+        return "a"
+
+    def undo(key: str, transaction: Transaction) -> None:
+        transaction.execute("DELETE FROM once WHERE key = ?", (key,))
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # it closes with a task in it, which is the point
+
+    def begin_and_close() -> None:
+        task = loop.create_task(writer.write(slowly, undo=undo))
+        loop.run_until_complete(asyncio.wait([task], timeout=0))
+        done.wait()
+        loop.close()
+        closed.set()
+
+    await asyncio.to_thread(begin_and_close)
+
+    assert await writer.read(keys) == []
+
+
+async def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
+    writer: Writer, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, tried = asyncio.get_running_loop(), asyncio.Event()
+
+    def between_tries(*_: float) -> float:
+        loop.call_soon_threadsafe(tried.set)
+        return 0
+
+    monkeypatch.setattr(random, "uniform", between_tries)
+    with closing(sqlite3.connect(file, isolation_level=None)) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        patient = asyncio.ensure_future(writer.write(add("a")))
+        await tried.wait()
+        busy.execute("ROLLBACK")
+        done = await patient
+        busy.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(connection, "BUSY_SECONDS", 0)
+        with pytest.raises(BrokerUnavailable, match="locked"):
+            await writer.write(add("b"))
+
+    assert done == 1
+    assert await writer.read(keys) == ["a"]
 
 
 async def test_reading_locks_nobody_out(writer: Writer, recorded: type[Recorded]) -> None:

@@ -236,6 +236,18 @@ async def test_acks_in_any_order_and_grouping_remove_exactly_what_was_acked(benc
         assert (await bench.depth()).in_flight == len(in_hand)
 
 
+async def test_acks_between_retries_remove_exactly_what_was_acked(bench: Bench) -> None:
+    worker = await bench.worker()
+    await bench.publish(*(b"%d" % number for number in range(30)))
+    *in_hand, kept = await bench.take(worker, 30)
+    items = [Settlement(each) if index % 3 else bench.retry(each, LONG) for index, each in enumerate(in_hand)]
+    answers = await worker.settle(items)
+
+    assert {answer.status for answer in answers} == {"done"}
+    assert await bench.counts() == {"in_flight": 1, "scheduled": 10}
+    assert [answer.status for answer in await worker.settle([Settlement(kept)])] == ["done"]
+
+
 async def test_an_ack_does_not_remove_an_unsettled_neighbour_in_place_of_a_repeated_one(bench: Bench) -> None:
     worker = await bench.worker()
     await bench.publish(b"1", b"2", b"3", b"4")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from redrive.brokers.sqlite.connection import connect, file_at
+from redrive.brokers.sqlite.connection import begin_writing, connect, file_at
 from redrive.brokers.sqlite.errors import is_full, spoils_connection, translate
 from redrive.brokers.sqlite.fork import Halt, watch_over
 from redrive.brokers.sqlite.job import Job, wake
@@ -88,7 +88,10 @@ class Committer(threading.Thread):
             job.result = job.error = None
         try:
             connection = self._open()
-            connection.execute("BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN")
+            if any(job.writes for job in jobs):
+                begin_writing(connection)
+            else:
+                connection.execute("BEGIN")
             transaction = Transaction(connection, at=self._clock.now())  # not before: we may have waited for a lock
             if len(jobs) == 1:
                 jobs[0].result = jobs[0].operation(transaction)

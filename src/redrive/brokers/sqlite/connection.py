@@ -1,5 +1,6 @@
 """Opening the file: settings on which the guarantees stand, and the tables if they are not there yet."""
 
+import random
 import sqlite3
 import stat
 import time
@@ -11,6 +12,7 @@ from redrive.brokers.sqlite.schema import APPLICATION_ID, TABLES, VERSION
 from redrive.core.errors import ConfigError
 
 OLDEST = (3, 35, 0)  # the first with RETURNING
+BETWEEN_TRIES = (0.0005, 0.0025)  # seconds
 KEPT_WAL_BYTES = 16 * 1024 * 1024
 
 
@@ -45,6 +47,32 @@ def file_at(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def begin_writing(connection: sqlite3.Connection) -> None:
+    """Wait for the write lock, as long as for any other, and take it.
+
+    SQLite itself would wait longer and longer between two tries, up to 100 ms, and lose to whoever has just come.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        _insist(connection, "BEGIN IMMEDIATE")
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+
+
+def _insist(connection: sqlite3.Connection, statement: str) -> None:
+    """Try a statement again and again while the file is locked."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(*BETWEEN_TRIES))  # noqa: S311 - only to be out of step
+        else:
+            return
+
+
 def _keep_private(path: str) -> None:
     """A new file is not for everyone on this machine; SQLite gives its log the same permissions."""
     with suppress(OSError):
@@ -52,16 +80,7 @@ def _keep_private(path: str) -> None:
 
 
 def _configure(connection: sqlite3.Connection) -> None:
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            # Turning a new file into a WAL file does not wait for locks: the busy timeout does not apply.
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            break
-        except sqlite3.OperationalError as error:
-            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    _insist(connection, "PRAGMA journal_mode = WAL")  # for a new file SQLite does not wait here, whatever it is told
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: without it a power cut may take what was committed
     connection.execute(f"PRAGMA journal_size_limit = {KEPT_WAL_BYTES}")
@@ -69,17 +88,12 @@ def _configure(connection: sqlite3.Connection) -> None:
 
 def _create(connection: sqlite3.Connection, *, path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    try:
-        if not _is_ours(connection, path=path):  # another process may have been quicker
-            for table in TABLES:
-                connection.execute(table)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    if not _is_ours(connection, path=path):  # another process may have been quicker
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
 
 
 def _is_ours(connection: sqlite3.Connection, *, path: str) -> bool:

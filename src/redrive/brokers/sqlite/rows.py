@@ -5,7 +5,7 @@ constructor costs three times as much.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -102,13 +102,6 @@ TRACKED: Final = (
     "id, failures, crashes, generation, letter_id, attempts_allowed, first_attempt_at, trail, "
     "origin, published_at, expires_at, key, headers, body"
 )
-
-
-def tracked_deliveries(
-    lane: Lane, rows: Iterable[tuple[Any, ...]], *, hold: int, at: datetime, alone: bool = False
-) -> list[Delivery]:
-    """Deliveries of rows of `tracked` with the columns `TRACKED`."""
-    return [tracked_delivery(lane, row, hold=hold, at=at, alone=alone) for row in rows]
 
 
 def tracked_delivery(lane: Lane, row: tuple[Any, ...], *, hold: int, at: datetime, alone: bool = False) -> Delivery:

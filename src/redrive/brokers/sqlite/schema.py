@@ -86,7 +86,6 @@ TABLES: Final = (
         ended_at INTEGER,  -- set when it was taken from its owner
         ended TEXT
     )""",
-    "CREATE INDEX hold_lease ON hold (lane, lease_until) WHERE ended IS NULL",
     """CREATE TABLE lapsing (
         hold INTEGER NOT NULL,
         id INTEGER NOT NULL,
