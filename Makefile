@@ -8,7 +8,7 @@ NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit check fmt crash bench-sqlite clean
+.PHONY: help setup run test test-unit check fmt crash bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ crash: setup ## Kill workers for a long time and account for every message
 
 bench-sqlite: setup ## Measure the SQLite broker beside a hand-written loop
 	@$(BIN)/python -m benchmarks.sqlite $(ARGS)
+
+bench-store: setup ## Measure the letter store at up to a million letters
+	@$(BIN)/python -m benchmarks.store $(ARGS)
 
 clean: ## Remove everything that was made here, .venv included
 	@rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

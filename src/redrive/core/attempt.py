@@ -9,6 +9,7 @@ from typing import Any
 from redrive.core.excerpt import excerpt
 
 KEPT = 16
+KEPT_IN_ALL = 96  # by a store, over all generations
 _ROOM = 72  # for type, code, node and message: with names and times that makes about 256 bytes
 _LEAST = 24
 
@@ -46,6 +47,16 @@ def extend_trail(trail: Trail, attempt: Attempt) -> Trail:
     if len(earlier) >= KEPT:
         earlier = (earlier[0], *earlier[len(earlier) - KEPT + 2 :])
     return (*earlier, attempt)
+
+
+def join_trails(one: Trail, other: Trail) -> Trail:
+    """The attempts of both in order, each once: the trail of a letter over its generations, the first and latest kept.
+
+    The same whatever the order in which trails are joined, as long as nothing has to be left out.
+    """
+    together = {(attempt.generation, attempt.number, attempt.started_at): attempt for attempt in (*one, *other)}
+    joined = tuple(together[place] for place in sorted(together))
+    return joined if len(joined) <= KEPT_IN_ALL else (joined[0], *joined[len(joined) - KEPT_IN_ALL + 1 :])
 
 
 def dump_trail(trail: Trail) -> bytes:

@@ -125,6 +125,14 @@ class BrokerFaulted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorLagged(Event):
+    """How far a collector is behind: what waits to be collected, and for how long the oldest of it has waited."""
+
+    waiting: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertThresholdReached(Event):
     """More letters than the alert threshold within its window; raised once per window."""
 

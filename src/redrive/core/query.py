@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState
 from redrive.core.reason import Reason
 
 _PAYLOAD = 64 * 1024
@@ -17,7 +18,9 @@ class Query:
     whatever the case. Raises `ValueError` for an instant without a zone.
     """
 
+    state: LetterState | None = None
     reason: Reason | None = None
+    broker: str | None = None
     queue: str | None = None
     error_type: str | None = None
     error_code: str | None = None
@@ -25,6 +28,7 @@ class Query:
     user_id: str | None = None
     tenant_id: str | None = None
     kind: str | None = None
+    app_version: str | None = None
     from_at: datetime | None = None
     to_at: datetime | None = None
     text: str | None = None
@@ -35,8 +39,10 @@ class Query:
             if instant is not None and instant.tzinfo is None:
                 raise ValueError(f"{name}: expected an instant with a zone, got {instant!r}")
 
-    def matches(self, letter: DeadLetter) -> bool:
-        """Whether this letter is asked for."""
+    def matches(self, letter: DeadLetter, *, state: LetterState = LetterState.OPEN) -> bool:
+        """Whether this letter is asked for. One that no store has seen is open."""
+        if self.state is not None and state is not self.state:
+            return False
         if any(getattr(letter, name) != wanted for name, wanted in self.equal_to().items()):
             return False
         if self.from_at is not None and letter.failed_at < self.from_at:
@@ -51,8 +57,8 @@ class Query:
 
 
 _EQUAL = (
-    *("reason", "queue", "error_type", "error_code", "fingerprint"),
-    *("user_id", "tenant_id", "kind"),
+    *("reason", "broker", "queue", "error_type", "error_code", "fingerprint"),
+    *("user_id", "tenant_id", "kind", "app_version"),
 )
 
 

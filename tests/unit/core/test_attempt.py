@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.attempt import KEPT, Attempt, Trail, dump_trail, extend_trail, load_trail
+from redrive.core.attempt import KEPT, KEPT_IN_ALL, Attempt, Trail, dump_trail, extend_trail, join_trails, load_trail
 from tests.unit.core.letters import an_attempt, attempts
 
 
@@ -69,3 +69,18 @@ def test_instants_without_a_zone_are_utc() -> None:
 
     assert attempt == an_attempt(error_type="X")
     assert isinstance(attempt, Attempt)
+
+
+def test_trails_are_joined_in_order_each_attempt_once() -> None:
+    first = tuple(an_attempt(number) for number in (1, 2))
+    second = tuple(an_attempt(number, generation=1) for number in (1, 2))
+
+    assert join_trails(first, second) == join_trails(second, first) == (*first, *second)
+    assert join_trails((*first, *second), second) == (*first, *second)
+
+
+def test_a_joined_trail_keeps_the_first_and_the_latest() -> None:
+    trail = tuple(an_attempt(number) for number in range(1, 200))
+    joined = join_trails(trail[:100], trail[100:])
+
+    assert [attempt.number for attempt in joined] == [1, *range(200 - KEPT_IN_ALL + 1, 200)]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState
 from redrive.core.query import Query, searchable_text
 from redrive.core.reason import Reason
 from tests.unit.core.letters import AT, a_letter, any_letter
@@ -21,6 +22,8 @@ LETTER = a_letter(
     fingerprint="f1",
     user_id="u1",
     tenant_id="t1",
+    broker="kafka",
+    app_version="v2",
 )
 
 
@@ -39,6 +42,8 @@ def test_a_query_that_asks_nothing_matches_everything() -> None:
         ("user_id", "u1"),
         ("tenant_id", "t1"),
         ("kind", "message"),
+        ("broker", "kafka"),
+        ("app_version", "v2"),
     ],
 )
 def test_a_field_must_be_equal(name: str, value: Any) -> None:
@@ -47,6 +52,12 @@ def test_a_field_must_be_equal(name: str, value: Any) -> None:
     assert Query(**{name: value}).matches(LETTER)
     assert not Query(**{name: other}).matches(LETTER)
     assert not Query(**{name: value}).matches(replace(LETTER, **{name: other}))
+
+
+def test_a_letter_that_no_store_has_seen_is_open() -> None:
+    assert Query(state=LetterState.OPEN).matches(LETTER)
+    assert not Query(state=LetterState.RESOLVED).matches(LETTER)
+    assert Query(state=LetterState.RESOLVED).matches(LETTER, state=LetterState.RESOLVED)
 
 
 def test_everything_that_is_asked_must_hold() -> None:

@@ -1,0 +1,330 @@
+"""The ports of the way back: where letters live for people, the record of redrives, the audit.
+
+A store method takes all it needs and has committed when it returns. Every change names the `Act` that makes it, and is
+audited in the same transaction. One object implements all three ports, over one database.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from redrive.core.audit import Act, AuditRecord
+from redrive.core.letter import DeadLetter
+from redrive.core.life import Life
+from redrive.core.message import Headers
+from redrive.core.query import Query
+from redrive.core.redrive import Planned, Progress, Redrive, RedriveOutcome, RedriveState
+
+Row = TypeVar("Row")
+
+INCIDENT_STATES = ("open", "muted", "resolved")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """Rows in order, and the cursor of the next page; None at the end. Pages are by key, never by offset."""
+
+    rows: Sequence[Row]
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many there are; `capped` means at least so many: shown as "10,000+"."""
+
+    number: int
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterRow:
+    """A letter in a list: without payload, headers, context and attempts. `life` has its state and version."""
+
+    letter_id: str
+    life: Life
+    kind: str
+    broker: str
+    queue: str
+    group: str
+    reason: str
+    error_type: str
+    error_message: str
+    error_code: str | None
+    fingerprint: str
+    retry_count: int
+    failed_at: datetime
+    original_message_id: str
+    user_id: str | None = None
+    tenant_id: str | None = None
+    app_version: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What a person changed before sending a letter back; the original stays as it was."""
+
+    body: bytes
+    headers: Headers
+    by: str
+    edited_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLetter:
+    """One letter whole. `letter` is as it died last, its attempts over all generations; `edits` oldest first."""
+
+    letter: DeadLetter
+    life: Life
+    note: str = ""
+    edits: Sequence[Edit] = ()
+    outcomes: Sequence[RedriveOutcome] = ()
+    redrive_ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Exact counts, over one queue or all."""
+
+    total: int
+    by_state: Mapping[str, int]
+    by_error_type: Mapping[str, int]
+    by_reason: Mapping[str, int]
+    by_queue: Mapping[str, int]
+    oldest_at: datetime | None
+    newest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentRow:
+    """Letters that died last with one fingerprint, as the store keeps count of them. `incident_id` is the fingerprint.
+
+    `open` are those neither resolved nor discarded: at 0 an open incident is resolved by itself, and a new or reopened
+    letter opens a resolved one again. A muted one stays muted. `hours` are (hour, deaths), oldest first.
+    """
+
+    incident_id: str
+    fingerprint: str
+    error_type: str
+    error_message: str
+    open: int
+    total: int
+    first_at: datetime
+    last_at: datetime
+    queues: Sequence[str]
+    state: str = "open"  # open, muted or resolved
+    note: str = ""
+    assignee: str = ""
+    hours: Sequence[tuple[datetime, int]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentChange:
+    """What a person changes about an incident; None leaves it. Raises `ValueError` for a state that is none."""
+
+    note: str | None = None
+    assignee: str | None = None
+    state: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in (None, *INCIDENT_STATES):
+            raise ValueError(f"state: expected one of {', '.join(INCIDENT_STATES)}, got {self.state!r}")
+
+    def given(self) -> dict[str, str]:
+        """What is changed."""
+        names = ("note", "assignee", "state")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What collecting did: letters seen for the first time, reopened, resolved; the rest was known already."""
+
+    new: int = 0
+    reopened: int = 0
+    resolved: int = 0
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A letter whose next generation is spent and which is to be published: the original, or its latest edit."""
+
+    letter_id: str
+    generation: int
+    step: int
+    broker: str
+    queue: str
+    group: str
+    body: bytes | None
+    headers: Headers = ()
+    key: bytes | None = None
+    origin: str = ""
+    edits: int = 0
+
+
+class LetterStore(Protocol):
+    """Where letters live for people."""
+
+    async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
+        """Take in letters and outcomes: all or none, once per (letter_id, generation), in any order (`core.life`).
+
+        Tallies, incidents and redrive items move in the same transaction. What was purged is taken in again only if it
+        died in a later generation. Raises `StoreUnavailable`, or `StoreError` if a letter cannot be kept.
+        """
+        ...
+
+    async def get(self, letter_id: str) -> StoredLetter:
+        """One letter whole. Raises `LetterNotFound`."""
+        ...
+
+    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+        """Letters that match, newest first by arrival.
+
+        Takes a bounded time: a page may be short, and even empty, while `after` says that there is more to look
+        through. Raises `ValueError` for a cursor that is none.
+        """
+        ...
+
+    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
+        """The first `limit` letters that match, oldest first: the set that a redrive freezes."""
+        ...
+
+    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
+        """How many match; exact where a tally has it, else counted up to `cap` within a bounded time."""
+        ...
+
+    async def stats(self, queue: str | None = None) -> Stats:
+        """Exact counts."""
+        ...
+
+    async def arrivals(
+        self, *, since: datetime, queue: str | None = None
+    ) -> Sequence[tuple[datetime, Mapping[str, int]]]:
+        """Letters that died per hour, by reason, oldest first, relapses too; hours without any are left out."""
+        ...
+
+    async def incidents(
+        self, *, state: str | None = "open", limit: int = 50, after: str | None = None
+    ) -> Page[IncidentRow]:
+        """Incidents in a state, or all, the latest first; without their hours."""
+        ...
+
+    async def incident(self, incident_id: str) -> IncidentRow:
+        """One incident with its hours. Raises `LetterNotFound`."""
+        ...
+
+    async def change_incident(self, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
+        """Note, assign, mute or resolve. Raises `LetterNotFound`."""
+        ...
+
+    async def discard(self, letters: Mapping[str, int], *, act: Act) -> Sequence[str]:
+        """Discard letters that are still of the version given; return the ids of those that were."""
+        ...
+
+    async def note(self, letter_id: str, text: str, *, act: Act) -> None:
+        """Put a note on a letter. Raises `LetterNotFound`."""
+        ...
+
+    async def edit(self, letter_id: str, edit: Edit, *, act: Act) -> int:
+        """Keep an edited form beside the original, for the next redrive; return its number.
+
+        The letter's version goes up, so that a selection previewed before does not send it. Raises `LetterNotFound`, or
+        `StateConflict` unless the letter is open or parked.
+        """
+        ...
+
+    async def purge(self, query: Query, *, before: datetime, limit: int, act: Act) -> int:
+        """Remove up to `limit` matching letters that failed before then and are not out; leave tombstones."""
+        ...
+
+    async def tend(self) -> bool:
+        """Do a bounded piece of the work that can wait, as indexing text for search; True if there is more of it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close. Idempotent."""
+        ...
+
+
+class RedriveStore(Protocol):
+    """The durable record of redrives: every step can be taken again after a crash."""
+
+    async def create(self, redrive: Redrive, items: Sequence[Planned], *, act: Act) -> None:
+        """Freeze a selection. A letter that is out in another redrive when its turn comes is skipped."""
+        ...
+
+    async def redrive(self, redrive_id: str) -> Redrive:
+        """One redrive. Raises `LetterNotFound`."""
+        ...
+
+    async def redrives(self, *, limit: int = 50, after: str | None = None) -> Page[Redrive]:
+        """Redrives, the latest first."""
+        ...
+
+    async def unfinished(self) -> Sequence[Redrive]:
+        """Redrives that are running, oldest first: what a redriver takes up after a restart."""
+        ...
+
+    async def claim(self, redrive_id: str, *, step: int, limit: int) -> Sequence[Claimed]:
+        """Spend the next generation of up to `limit` letters of a step that are still as previewed; skip the others.
+
+        First gives again what was claimed and never recorded as sent, with the same generation. Nothing new is claimed
+        unless the redrive is running. A letter that keeps no payload and has no edit is skipped.
+        """
+        ...
+
+    async def take(self, redrive_id: str, *, owner: str, now: datetime, until: datetime) -> bool:
+        """Be the one redriver of this redrive until then; False if another one is.
+
+        Taken again by the same owner it is renewed, or given up with an `until` that has passed. Not audited.
+        """
+        ...
+
+    async def sent(self, redrive_id: str, messages: Mapping[str, str], *, at: datetime) -> None:
+        """Record the message id of each letter published; one that was heard of already stays what it is."""
+        ...
+
+    async def progress(self, redrive_id: str) -> Progress:
+        """Items by status and step."""
+        ...
+
+    async def expire(self, redrive_id: str, *, before: datetime, quiet: bool) -> int:
+        """Items sent before then and not heard of become unconfirmed, or quiet; return how many.
+
+        Those of which only a failure was reported, and no letter came, have failed.
+        """
+        ...
+
+    async def mark(
+        self, redrive_id: str, state: RedriveState, *, why: str, act: Act, accepted: int | None = None
+    ) -> Redrive:
+        """Pause, resume, stop, cancel or end a redrive. Idempotent.
+
+        At the end what was never claimed is untouched, and what is out is unconfirmed (`core.redrive.left`).
+        `accepted`, if given, is kept in the redrive. Raises `StateConflict` for one that has ended in another way.
+        """
+        ...
+
+
+class AuditLog(Protocol):
+    """What was done, by whom; append-only.
+
+    An operation that takes several calls with one act has one record for the operation, written by the first. The
+    letters of a redrive have theirs when they are claimed.
+    """
+
+    async def records(
+        self, *, limit: int = 50, after: str | None = None, letter_id: str | None = None
+    ) -> Page[AuditRecord]:
+        """Records, the latest first."""
+        ...
+
+    async def verify(self) -> AuditRecord | None:
+        """The first record that does not follow from those before it; None if the chain holds."""
+        ...
+
+
+class Store(LetterStore, RedriveStore, AuditLog, Protocol):
+    """All three, over one database."""

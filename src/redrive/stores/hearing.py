@@ -1,0 +1,126 @@
+"""What a batch of deaths and outcomes says about each of its letters: one answer for every store."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from redrive.core.attempt import Trail, join_trails
+from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState, Life, hear_death, hear_success
+from redrive.core.ports.store import Collected
+from redrive.core.redrive import RedriveOutcome
+from redrive.stores.ledger import Spot
+
+
+class Standing(NamedTuple):
+    """What a store knows of a letter before it hears more. `died_in` is the generation of the death that it shows."""
+
+    life: Life
+    died_in: int
+    spot: Spot
+
+
+@dataclass(slots=True)
+class News:
+    """What a batch says about one letter."""
+
+    deaths: list[DeadLetter] = field(default_factory=list)
+    outcomes: list[RedriveOutcome] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a letter is after the news. `shown` is the death it shows from now on, None if that has not changed.
+
+    `past` are the attempts of other deaths, to be joined to its trail.
+    """
+
+    life: Life
+    shown: DeadLetter | None = None
+    past: Trail = ()
+
+
+class Answer(NamedTuple):
+    """What became of one redriven message, for the item of its redrive. Without a fingerprint it succeeded."""
+
+    letter_id: str
+    generation: int
+    fingerprint: str | None = None
+    app_version: str = ""
+
+
+def by_letter(letters: Iterable[DeadLetter], outcomes: Iterable[RedriveOutcome]) -> dict[str, News]:
+    """A batch, sorted by letter."""
+    news: defaultdict[str, News] = defaultdict(News)
+    for letter in letters:
+        news[letter.letter_id].deaths.append(letter)
+    for outcome in outcomes:
+        news[outcome.letter_id].outcomes.append(outcome)
+    return dict(news)
+
+
+def hear(news: News, standing: Standing | None, *, buried_in: int | None = None) -> Heard | None:
+    """What a letter is after the news, None if it is still not there. The same for any order of the same news.
+
+    `buried_in` is the generation in which a letter was purged: only a later death brings it back.
+    """
+    life = None if standing is None else standing.life
+    died_in = -1 if standing is None else standing.died_in
+    shown: DeadLetter | None = None
+    past: Trail = ()
+    for death in sorted(news.deaths, key=lambda one: one.generation):
+        if standing is None and buried_in is not None and death.generation <= buried_in:
+            continue
+        life = hear_death(life, death.generation)
+        if death.generation > died_in:
+            past = join_trails(past, shown.attempts) if shown else past
+            shown, died_in = death, death.generation
+        elif death.generation < died_in:
+            past = join_trails(past, death.attempts)
+    if life is None:
+        return None
+    for outcome in sorted(news.outcomes, key=lambda one: (one.generation, one.succeeded)):
+        hears = hear_success if outcome.succeeded else hear_death
+        life = hears(life, outcome.generation)
+    return Heard(life, shown, past)
+
+
+def answers(news: Mapping[str, News]) -> list[Answer]:
+    """What the batch says about redriven messages; mere reports of failures say nothing, the letters do."""
+    found: list[Answer] = []
+    for letter_id, about in news.items():
+        found.extend(
+            Answer(letter_id, death.generation, death.fingerprint, death.app_version)
+            for death in about.deaths
+            if death.generation
+        )
+        found.extend(
+            Answer(letter_id, outcome.generation, None, outcome.app_version)
+            for outcome in about.outcomes
+            if outcome.succeeded
+        )
+    return found
+
+
+class Tale:
+    """Counts what collecting did."""
+
+    def __init__(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome]) -> None:
+        self._told = len(letters) + len(outcomes)
+        self._new = self._reopened = self._resolved = 0
+
+    def add(self, before: Standing | None, heard: Heard) -> None:
+        """Count one letter."""
+        if before is None:
+            self._new += 1
+        elif heard.shown is not None and not heard.life.state.settled:
+            self._reopened += 1
+        resolved = LetterState.RESOLVED
+        if heard.life.state is resolved and (before is None or before.life.state is not resolved):
+            self._resolved += 1
+
+    def result(self) -> Collected:
+        """The counts; `known` is the rest of what was told."""
+        rest = self._told - self._new - self._reopened - self._resolved
+        return Collected(self._new, self._reopened, self._resolved, max(rest, 0))

@@ -1,0 +1,78 @@
+"""What a change to letters does to the counts: deltas for one transaction, from rows really inserted or moved."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState
+
+
+class Spot(NamedTuple):
+    """Where a letter is counted."""
+
+    queue: str
+    state: LetterState
+    error_type: str
+    reason: str
+    fingerprint: str
+
+
+@dataclass(slots=True)
+class IncidentDelta:
+    """What changes about one incident. `latest` is the last of the deaths that are new to it."""
+
+    open: int = 0
+    total: int = 0
+    first_at: datetime | None = None
+    latest: DeadLetter | None = None
+    hours: Counter[datetime] = field(default_factory=Counter)
+    queues: set[str] = field(default_factory=set)
+
+
+class Ledger:
+    """Adds up moves and arrivals; a store writes the sums in the transaction that makes them true."""
+
+    def __init__(self) -> None:
+        self.states: Counter[tuple[str, str, str, str]] = Counter()
+        self.arrivals: Counter[tuple[datetime, str, str]] = Counter()
+        self.incidents: dict[str, IncidentDelta] = {}
+
+    def move(self, before: Spot | None, after: Spot | None) -> None:
+        """A letter is counted at `after` instead of at `before`; None is outside of the store."""
+        if before == after:
+            return
+        for spot, step in ((before, -1), (after, 1)):
+            if spot is not None:
+                self.states[spot[:4]] += step
+                incident = self._incident(spot.fingerprint)
+                incident.total += step
+                incident.open += 0 if spot.state.settled else step
+
+    def arrive(self, letter: DeadLetter) -> None:
+        """A death that was not known before."""
+        hour = hour_of(letter.failed_at)
+        self.arrivals[hour, letter.queue, letter.reason.value] += 1
+        incident = self._incident(letter.fingerprint)
+        incident.hours[hour] += 1
+        incident.queues.add(letter.queue)
+        if incident.first_at is None or letter.failed_at < incident.first_at:
+            incident.first_at = letter.failed_at
+        if incident.latest is None or _order(letter) > _order(incident.latest):
+            incident.latest = letter
+
+    def _incident(self, fingerprint: str) -> IncidentDelta:
+        found = self.incidents.get(fingerprint)
+        if found is None:
+            found = self.incidents[fingerprint] = IncidentDelta()
+        return found
+
+
+def hour_of(instant: datetime) -> datetime:
+    """The hour that an instant is in, in UTC."""
+    return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _order(letter: DeadLetter) -> tuple[datetime, str]:
+    return letter.failed_at, letter.letter_id

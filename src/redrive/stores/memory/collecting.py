@@ -1,0 +1,63 @@
+"""Taking in letters and outcomes, in memory."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from redrive.core.attempt import join_trails
+from redrive.core.letter import DeadLetter
+from redrive.core.ports.store import Collected
+from redrive.core.redrive import RedriveOutcome, answered
+from redrive.stores.hearing import Answer, Heard, News, Tale, answers, by_letter, hear
+from redrive.stores.ledger import Ledger
+from redrive.stores.memory.shelf import Kept, Shelf
+
+
+def collect(shelf: Shelf, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome]) -> Collected:
+    """Take in a batch."""
+    tale, ledger = Tale(letters, outcomes), Ledger()
+    news = by_letter(letters, outcomes)
+    for letter_id, about in news.items():
+        _hear(shelf, letter_id, about, tale=tale, ledger=ledger)
+    shelf.write(ledger)
+    for answer in answers(news):
+        _answer(shelf, answer)
+    return tale.result()
+
+
+def _hear(shelf: Shelf, letter_id: str, news: News, *, tale: Tale, ledger: Ledger) -> None:
+    kept, buried = shelf.letters.get(letter_id), shelf.buried.get(letter_id)
+    told = shelf.outcomes.setdefault(letter_id, {})
+    for outcome in news.outcomes:
+        if kept is not None or buried is None or outcome.generation > buried:
+            told.setdefault((outcome.generation, outcome.succeeded), outcome)
+    before = None if kept is None else kept.standing()
+    heard = hear(News(news.deaths, [*told.values()]), before, buried_in=buried)
+    if heard is None:
+        return
+    if heard.shown is not None:
+        ledger.arrive(heard.shown)
+    after = _keep(shelf, kept, heard)
+    ledger.move(None if before is None else before.spot, after.spot())
+    tale.add(before, heard)
+
+
+def _keep(shelf: Shelf, kept: Kept | None, heard: Heard) -> Kept:
+    if kept is None:
+        assert heard.shown is not None  # noqa: S101 - an unknown letter is heard of by its death
+        shelf.last_seq += 1
+        kept = Kept(shelf.last_seq, replace(heard.shown, attempts=()), heard.life)
+        shelf.letters[heard.shown.letter_id] = kept
+    past = join_trails(kept.letter.attempts, heard.past)
+    shown = heard.shown or kept.letter
+    kept.letter = replace(shown, attempts=join_trails(past, shown.attempts) if past else shown.attempts)
+    kept.life = heard.life
+    return kept
+
+
+def _answer(shelf: Shelf, answer: Answer) -> None:
+    for items in shelf.items.values():
+        item = items.get(answer.letter_id)
+        if item is not None and item.generation == answer.generation:
+            same = answer.fingerprint == item.fingerprint
+            item.status = answered(item.status, succeeded=answer.fingerprint is None, same=same)
+            item.app_version = answer.app_version

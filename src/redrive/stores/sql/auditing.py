@@ -1,0 +1,63 @@
+"""The audit: append-only, each record chained to the one before."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, exists, select
+
+from redrive.core.audit import Act, AuditRecord, first_broken
+from redrive.core.ports.store import Page
+from redrive.stores.cursor import number_of, page_of
+from redrive.stores.sql import tallies
+from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.tables import audit
+from redrive.stores.witness import Link, Touched, records_of
+
+_NAMES = [field.name for field in fields(AuditRecord)]
+_PAGE = 1000
+
+
+def record(connection: Connection, act: Act, touched: Sequence[Touched], *, count: int | None = None) -> None:
+    """Write the audit of an act: its operation once, and each letter."""
+    operation = (audit.c.operation_id == act.operation_id, audit.c.letter_id == "")
+    known = connection.execute(select(exists().where(*operation))).scalar_one()
+    total = act.count if act.count is not None else len(touched) if count is None else count
+    number = len(touched) + (not known)
+    if not number:
+        return
+    first = tallies.next_numbers(connection, "audit", number)
+    last = connection.execute(select(audit.c.hash).where(audit.c.seq == first - 1)).scalar()
+    behind = Link(first - 1, last or "")
+    records = records_of(act, touched, behind=behind, count=None if known else total)
+    insert_rows(connection, audit, ({name: getattr(one, name) for name in _NAMES} for one in records))
+
+
+def records(connection: Connection, *, limit: int, after: str | None, letter_id: str | None) -> Page[AuditRecord]:
+    """Records, the latest first."""
+    below = number_of(after)
+    statement = select(audit).order_by(audit.c.seq.desc()).limit(limit + 1)
+    if below is not None:
+        statement = statement.where(audit.c.seq < below)
+    if letter_id is not None:
+        statement = statement.where(audit.c.letter_id == letter_id)
+    found = [_to_record(row) for row in connection.execute(statement).mappings()]
+    return page_of(found, limit=limit, after=lambda one: str(one.seq))
+
+
+def verify(connection: Connection) -> AuditRecord | None:
+    """The first record that does not follow from those before it."""
+    return first_broken(_all(connection))
+
+
+def _all(connection: Connection) -> Iterator[AuditRecord]:
+    last = -1
+    pages = select(audit).order_by(audit.c.seq).limit(_PAGE)
+    while rows := connection.execute(pages.where(audit.c.seq > last)).mappings().all():
+        yield from map(_to_record, rows)
+        last = rows[-1]["seq"]
+
+
+def _to_record(row: RowMapping) -> AuditRecord:
+    values: dict[str, Any] = {name: row[name] for name in _NAMES}
+    return AuditRecord(**values | {"detail": row["detail"] or {}})

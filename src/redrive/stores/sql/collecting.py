@@ -1,0 +1,139 @@
+"""Taking in letters and outcomes: one transaction for a batch, a handful of statements whatever its size."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from redrive.core.attempt import Trail, from_rows, join_trails, to_rows
+from redrive.core.letter import DeadLetter
+from redrive.core.ports.store import Collected
+from redrive.core.redrive import RedriveOutcome
+from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
+from redrive.stores.ledger import Ledger
+from redrive.stores.sql import items, outcomes, tallies, texts
+from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.chunks import chunks
+from redrive.stores.sql.rows import SPOT, cold_values, hot_values, life_values, spot_of, to_life, to_spot
+from redrive.stores.sql.tables import letter, letter_body, tombstone
+
+
+class _Known(NamedTuple):
+    seq: int
+    standing: Standing
+
+
+class _Change(NamedTuple):
+    """What was heard of a letter that is there already."""
+
+    seq: int
+    heard: Heard
+
+
+def collect(connection: Connection, letters: Sequence[DeadLetter], told: Sequence[RedriveOutcome]) -> Collected:
+    """Take in a batch, once per (letter_id, generation), in any order."""
+    news = by_letter(letters, told)
+    known = _known(connection, [*news])
+    unknown = [letter_id for letter_id in news if letter_id not in known]
+    buried = _buried(connection, unknown)
+    earlier = outcomes.of_letters(connection, unknown)
+    outcomes.keep(connection, [one for one in told if one.generation > buried.get(one.letter_id, -1)])
+    tale, ledger = Tale(letters, told), Ledger()
+    fresh: list[Heard] = []
+    changes: list[_Change] = []
+    for letter_id, about in news.items():
+        place = known.get(letter_id)
+        before = None if place is None else place.standing
+        whole = News(about.deaths, [*earlier.get(letter_id, ()), *about.outcomes])
+        heard = hear(whole, before, buried_in=buried.get(letter_id))
+        if heard is None:
+            continue
+        _count(ledger, before, heard)
+        tale.add(before, heard)
+        if place is None:
+            fresh.append(heard)
+        elif heard != Heard(place.standing.life):
+            changes.append(_Change(place.seq, heard))
+    _insert(connection, fresh)
+    _update(connection, changes)
+    tallies.write(connection, ledger)
+    items.answer(connection, answers(news))
+    return tale.result()
+
+
+def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Known]:
+    found = {}
+    for some in chunks(letter_ids):
+        columns = (letter.c.letter_id, letter.c.seq, letter.c.generation, letter.c.version, letter.c.died_in)
+        for row in connection.execute(select(*columns, *SPOT).where(letter.c.letter_id.in_(some))).mappings():
+            standing = Standing(to_life(row), row["died_in"], to_spot(row))
+            found[row["letter_id"]] = _Known(row["seq"], standing)
+    return found
+
+
+def _buried(connection: Connection, letter_ids: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in chunks(letter_ids):
+        statement = select(tombstone.c.letter_id, tombstone.c.generation).where(tombstone.c.letter_id.in_(some))
+        found.update((row.letter_id, row.generation) for row in connection.execute(statement))
+    return found
+
+
+def _count(ledger: Ledger, before: Standing | None, heard: Heard) -> None:
+    old = None if before is None else before.spot
+    if heard.shown is not None:
+        ledger.arrive(heard.shown)
+        ledger.move(old, spot_of(heard.shown, heard.life))
+    elif old is not None:
+        ledger.move(old, old._replace(state=heard.life.state))
+
+
+def _insert(connection: Connection, fresh: Sequence[Heard]) -> None:
+    letters = [(_with_past(heard.shown, heard), heard) for heard in fresh if heard.shown is not None]
+    if not letters:
+        return
+    first = tallies.next_numbers(connection, "letter", len(letters))
+    hot, cold = [], []
+    for seq, (told, heard) in enumerate(letters, first):
+        hot.append(hot_values(told, heard.life) | {"seq": seq, "note": ""})
+        cold.append(cold_values(told) | {"seq": seq})
+    insert_rows(connection, letter, hot)
+    insert_rows(connection, letter_body, cold)
+    texts.add(connection, {seq: told for seq, (told, _) in enumerate(letters, first)})
+
+
+def _with_past(told: DeadLetter, heard: Heard) -> DeadLetter:
+    return replace(told, attempts=join_trails(heard.past, told.attempts)) if heard.past else told
+
+
+def _update(connection: Connection, changes: Sequence[_Change]) -> None:
+    moved = [change for change in changes if change.heard.shown is None]
+    if moved:
+        lives = [life_values(heard.life) | {"at": seq} for seq, heard in moved]
+        connection.execute(_by_seq(update(letter), lives[0]), lives)
+    longer = [change for change in changes if change.heard.shown is not None or change.heard.past]
+    trails = _trails(connection, [change.seq for change in longer])
+    for seq, heard in longer:
+        past = join_trails(trails[seq], heard.past)
+        if heard.shown is None:
+            values: dict[str, Any] = {"attempts": to_rows(past)}
+        else:
+            shown = replace(heard.shown, attempts=join_trails(past, heard.shown.attempts))
+            connection.execute(update(letter).where(letter.c.seq == seq).values(hot_values(shown, heard.life)))
+            values = cold_values(shown)
+            texts.replace(connection, seq, shown)
+        connection.execute(update(letter_body).where(letter_body.c.seq == seq).values(values))
+
+
+def _by_seq(statement: Any, values: Mapping[str, Any]) -> Any:
+    names = [name for name in values if name != "at"]
+    return statement.where(letter.c.seq == bindparam("at")).values({name: bindparam(name) for name in names})
+
+
+def _trails(connection: Connection, seqs: Sequence[int]) -> dict[int, Trail]:
+    found: dict[int, Trail] = {}
+    for some in chunks(seqs):
+        statement = select(letter_body.c.seq, letter_body.c.attempts).where(letter_body.c.seq.in_(some))
+        found.update((row.seq, from_rows(row.attempts)) for row in connection.execute(statement))
+    return found

@@ -1,0 +1,38 @@
+"""What people changed before sending a letter back."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, RowMapping, and_, func, select
+
+from redrive.core.letter import payload_hash
+from redrive.core.ports.store import Edit
+from redrive.stores.sql.rows import to_headers
+from redrive.stores.sql.tables import letter_edit
+
+
+def of_letter(connection: Connection, letter_id: str) -> list[Edit]:
+    """The edits of a letter, oldest first."""
+    rows = connection.execute(
+        select(letter_edit).where(letter_edit.c.letter_id == letter_id).order_by(letter_edit.c.number)
+    )
+    return [Edit(body=row.body, headers=to_headers(row.headers), by=row.by, edited_at=row.edited_at) for row in rows]
+
+
+def latest(connection: Connection, letter_ids: Sequence[str]) -> dict[str, RowMapping]:
+    """The latest edit of each letter that has one."""
+    last = (
+        select(letter_edit.c.letter_id, func.max(letter_edit.c.number).label("number"))
+        .where(letter_edit.c.letter_id.in_(letter_ids))
+        .group_by(letter_edit.c.letter_id)
+        .subquery()
+    )
+    same = and_(letter_edit.c.letter_id == last.c.letter_id, letter_edit.c.number == last.c.number)
+    rows = connection.execute(select(letter_edit).join_from(letter_edit, last, same)).mappings()
+    return {row["letter_id"]: row for row in rows}
+
+
+def sent_hashes(connection: Connection, rows: Sequence[RowMapping]) -> dict[str, str]:
+    """The hash of what would be sent back, for letters with their `payload_sha256`."""
+    edited = latest(connection, [row["letter_id"] for row in rows])
+    original = {row["letter_id"]: row["payload_sha256"] for row in rows}
+    return original | {letter_id: payload_hash(row["body"]) for letter_id, row in edited.items()}

@@ -1,0 +1,144 @@
+"""The letters of redrives: where each of them is."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, and_, bindparam, exists, func, select, update
+
+from redrive.core.redrive import ItemStatus, Planned, Progress, answered
+from redrive.stores.hearing import Answer
+from redrive.stores.sql.chunks import CHUNK, chunks
+from redrive.stores.sql.sqlite import insert
+from redrive.stores.sql.tables import outcome, redrive, redrive_item
+
+_AT = and_(redrive_item.c.redrive_id == bindparam("of_redrive"), redrive_item.c.letter_id == bindparam("of_letter"))
+_ANSWER = update(redrive_item).where(_AT).values(status=bindparam("status"), app_version=bindparam("app_version"))
+_CLAIM = (
+    update(redrive_item)
+    .where(_AT)
+    .values(status=ItemStatus.CLAIMED.value, generation=bindparam("spent"), fingerprint=bindparam("had"))
+)
+_SENT = update(redrive_item).where(_AT, redrive_item.c.generation.is_not(None))
+
+
+def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, place: int) -> None:
+    """Write a part of a frozen selection, once."""
+    rows = [
+        {
+            "redrive_id": redrive_id,
+            "letter_id": item.letter_id,
+            "step": item.step,
+            "place": number,
+            "version": item.version,
+            "status": ItemStatus.PLANNED.value,
+            "generation": None,
+            "fingerprint": "",
+            "message_id": "",
+            "sent_at": None,
+            "app_version": "",
+        }
+        for number, item in enumerate(chosen, place)
+    ]
+    if rows:
+        connection.execute(insert(redrive_item).on_conflict_do_nothing(), rows)
+
+
+def answer(connection: Connection, answers: Sequence[Answer]) -> None:
+    """Move the items of messages that were heard of."""
+    if not answers:
+        return
+    by_message: dict[tuple[str, int], list[Answer]] = {}
+    for one in answers:
+        by_message.setdefault((one.letter_id, one.generation), []).append(one)
+    moved = []
+    for some in chunks(sorted({one.letter_id for one in answers})):
+        rows = connection.execute(
+            select(redrive_item).where(redrive_item.c.letter_id.in_(some), redrive_item.c.generation.is_not(None))
+        )
+        for row in rows:
+            status, version = ItemStatus(row.status), row.app_version
+            for one in by_message.get((row.letter_id, row.generation), ()):
+                same = one.fingerprint == row.fingerprint
+                status, version = answered(status, succeeded=one.fingerprint is None, same=same), one.app_version
+            if (status.value, version) != (row.status, row.app_version):
+                where = {"of_redrive": row.redrive_id, "of_letter": row.letter_id}
+                moved.append({**where, "status": status.value, "app_version": version})
+    if moved:
+        connection.execute(_ANSWER, moved)
+
+
+def claim(connection: Connection, redrive_id: str, letters: Sequence[tuple[RowMapping, int]]) -> None:
+    """Letters whose generation is spent, each with that generation."""
+    rows = [
+        {"of_redrive": redrive_id, "of_letter": row["letter_id"], "spent": generation, "had": row["fingerprint"]}
+        for row, generation in letters
+    ]
+    if rows:
+        connection.execute(_CLAIM, rows)
+
+
+def skip(connection: Connection, redrive_id: str, letter_ids: Sequence[str]) -> None:
+    """Items that have changed since the preview."""
+    _put(connection, redrive_id, letter_ids, ItemStatus.SKIPPED)
+
+
+def sent(connection: Connection, redrive_id: str, messages: Mapping[str, str], *, at: datetime) -> None:
+    """Record message ids; what was heard of already stays what it is."""
+    rows = [{"of_redrive": redrive_id, "of_letter": name, "id": message} for name, message in sorted(messages.items())]
+    if not rows:
+        return
+    connection.execute(_SENT.values(message_id=bindparam("id"), sent_at=at), rows)
+    claimed = redrive_item.c.status == ItemStatus.CLAIMED.value
+    names = [{name: row[name] for name in ("of_redrive", "of_letter")} for row in rows]
+    connection.execute(_SENT.where(claimed).values(status=ItemStatus.SENT.value), names)
+
+
+def expire_some(connection: Connection, redrive_id: str, *, before: datetime, quiet: bool) -> int:
+    """Items sent before then and not heard of: failed if that was reported, else unconfirmed or quiet."""
+    here = redrive_item.c.redrive_id == redrive_id
+    late = (here, redrive_item.c.status == ItemStatus.SENT.value, redrive_item.c.sent_at < before)
+    reported = exists().where(
+        outcome.c.letter_id == redrive_item.c.letter_id, outcome.c.generation == redrive_item.c.generation
+    )
+    found = connection.execute(select(redrive_item.c.letter_id, reported).where(*late).limit(CHUNK)).all()
+    lost = ItemStatus.QUIET if quiet else ItemStatus.UNCONFIRMED
+    for status, failed in ((ItemStatus.FAILED, True), (lost, False)):
+        names = [letter_id for letter_id, was_reported in found if was_reported is failed]
+        _put(connection, redrive_id, names, status)
+    return len(found)
+
+
+def leave_some(connection: Connection, redrive_id: str) -> int:
+    """What was never claimed stays untouched."""
+    planned = (redrive_item.c.redrive_id == redrive_id, redrive_item.c.status == ItemStatus.PLANNED.value)
+    names = connection.execute(select(redrive_item.c.letter_id).where(*planned).limit(CHUNK)).scalars().all()
+    _put(connection, redrive_id, names, ItemStatus.UNTOUCHED)
+    return len(names)
+
+
+def _put(connection: Connection, redrive_id: str, letter_ids: Sequence[str], status: ItemStatus) -> None:
+    if letter_ids:
+        where = (redrive_item.c.redrive_id == redrive_id, redrive_item.c.letter_id.in_(letter_ids))
+        connection.execute(update(redrive_item).where(*where).values(status=status.value))
+
+
+def progress(connection: Connection, redrive_id: str, *, steps: int) -> Progress:
+    """Items by status and step."""
+    columns = (redrive_item.c.step, redrive_item.c.status, redrive_item.c.app_version)
+    statement = select(*columns, func.count()).where(redrive_item.c.redrive_id == redrive_id).group_by(*columns)
+    counted: list[dict[ItemStatus, int]] = [{} for _ in range(steps)]
+    versions = set()
+    for step, name, version, number in connection.execute(statement):
+        status = ItemStatus(name)
+        counted[step][status] = counted[step].get(status, 0) + number
+        if status is ItemStatus.SUCCEEDED and version:
+            versions.add(version)
+    return Progress(tuple(counted), tuple(sorted(versions)))
+
+
+def redrives_of(connection: Connection, letter_id: str) -> list[str]:
+    """The redrives that a letter was planned in, oldest first."""
+    joined = select(redrive.c.redrive_id).join_from(
+        redrive, redrive_item, redrive.c.redrive_id == redrive_item.c.redrive_id
+    )
+    return [*connection.execute(joined.where(redrive_item.c.letter_id == letter_id).order_by(redrive.c.seq)).scalars()]

@@ -1,0 +1,88 @@
+"""Letters as rows, and back."""
+
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, RowMapping
+
+from redrive.core.attempt import from_rows, to_rows
+from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState, Life
+from redrive.core.message import Headers
+from redrive.core.ports.store import LetterRow
+from redrive.core.reason import Reason
+from redrive.core.wire.record import from_pairs, to_pairs
+from redrive.stores.ledger import Spot
+from redrive.stores.sql.tables import letter, letter_body
+
+_OWN_NAMES = {"group": "grp", "generation": "died_in"}
+_HOT = [field.name for field in fields(DeadLetter) if _OWN_NAMES.get(field.name, field.name) in letter.c]
+_COLD = [field.name for field in fields(DeadLetter) if field.name in letter_body.c]
+_LISTED = [field.name for field in fields(LetterRow) if field.name != "life"]
+
+LISTED: list[ColumnElement[Any]] = [
+    *(letter.c[name] for name in ("seq", "state", "generation", "version")),
+    *(letter.c[_OWN_NAMES.get(name, name)] for name in _LISTED),
+]
+"""What a list reads."""
+
+Values = dict[str, Any]
+
+
+def hot_values(told: DeadLetter, life: Life) -> Values:
+    """The columns of `letter`, but its number and note."""
+    values = {_OWN_NAMES.get(name, name): getattr(told, name) for name in _HOT}
+    values["reason"] = told.reason.value
+    return values | life_values(life)
+
+
+def life_values(life: Life) -> Values:
+    """The columns that say what state a letter is in."""
+    return {"state": life.state.value, "generation": life.generation, "version": life.version}
+
+
+def cold_values(told: DeadLetter) -> Values:
+    """The columns of `letter_body`, but its number."""
+    values = {name: getattr(told, name) for name in _COLD}
+    values["headers"] = to_pairs(told.headers)
+    values["attempts"] = to_rows(told.attempts)
+    return values
+
+
+def to_letter(row: RowMapping) -> DeadLetter:
+    """The letter of a row of both tables."""
+    values = {name: row[_OWN_NAMES.get(name, name)] for name in _HOT} | {name: row[name] for name in _COLD}
+    values["reason"] = Reason(row["reason"])
+    values["headers"] = to_headers(row["headers"])
+    values["attempts"] = from_rows(row["attempts"])
+    values["context"] = row["context"] or {}
+    return DeadLetter(**values)
+
+
+def to_headers(pairs: Any) -> Headers:
+    """Headers from their JSON."""
+    return from_pairs(pairs)
+
+
+def to_life(row: RowMapping) -> Life:
+    """What state a letter is in."""
+    return Life(LetterState(row["state"]), row["generation"], row["version"])
+
+
+def to_row(row: RowMapping) -> LetterRow:
+    """A letter in a list."""
+    values: Values = {name: row[_OWN_NAMES.get(name, name)] for name in _LISTED}
+    return LetterRow(life=to_life(row), **values)
+
+
+def to_spot(row: RowMapping) -> Spot:
+    """Where a letter is counted."""
+    return Spot(row["queue"], LetterState(row["state"]), row["error_type"], row["reason"], row["fingerprint"])
+
+
+SPOT = [letter.c[name] for name in ("queue", "state", "error_type", "reason", "fingerprint")]
+
+
+def spot_of(told: DeadLetter, life: Life) -> Spot:
+    """Where a letter is counted from now on."""
+    return Spot(told.queue, life.state, told.error_type, told.reason.value, told.fingerprint)

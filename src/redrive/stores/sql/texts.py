@@ -1,0 +1,69 @@
+"""The searchable copy of each letter. Its index follows behind: indexing costs more than collecting, and can wait.
+
+Search uses the index as far as it goes and looks through the rest, so what it finds is always the same.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, delete, select, update
+
+from redrive.core.letter import DeadLetter
+from redrive.core.query import searchable_text
+from redrive.stores.sql import sqlite
+from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.sqlite import insert as upsert
+from redrive.stores.sql.tables import counter, letter_text
+
+INDEXED = "text"
+STEP = 1000
+
+
+def add(connection: Connection, letters: Mapping[int, DeadLetter]) -> None:
+    """Keep the texts of new letters."""
+    rows = ({"seq": seq, "text": searchable_text(told)} for seq, told in letters.items())
+    insert_rows(connection, letter_text, rows)
+
+
+def replace(connection: Connection, seq: int, told: DeadLetter) -> None:
+    """The letter says something else now."""
+    indexed = seq <= indexed_up_to(connection)
+    if indexed:
+        sqlite.forget_text(connection, [seq])
+    connection.execute(update(letter_text).where(letter_text.c.seq == seq).values(text=searchable_text(told)))
+    if indexed:
+        sqlite.put_text(connection, above=seq - 1, up_to=seq)
+
+
+def remove(connection: Connection, seqs: Sequence[int]) -> None:
+    """The letters are gone."""
+    end = indexed_up_to(connection)
+    if indexed := [seq for seq in seqs if seq <= end]:
+        sqlite.forget_text(connection, indexed)
+    connection.execute(delete(letter_text).where(letter_text.c.seq.in_(seqs)))
+
+
+def index_more(connection: Connection) -> bool:
+    """Index the next texts; True if there are more."""
+    start = indexed_up_to(connection)
+    end = last_number(connection)
+    if start >= end:
+        return False
+    up_to = min(start + STEP, end)
+    sqlite.put_text(connection, above=start, up_to=up_to)
+    statement = upsert(counter).values(name=INDEXED, last=up_to)
+    connection.execute(statement.on_conflict_do_update(index_elements=[counter.c.name], set_={"last": up_to}))
+    return up_to < end
+
+
+def indexed_up_to(connection: Connection) -> int:
+    """The number of the last letter whose text is in the index."""
+    return _last(connection, INDEXED)
+
+
+def last_number(connection: Connection) -> int:
+    """The number of the last letter ever collected."""
+    return _last(connection, "letter")
+
+
+def _last(connection: Connection, name: str) -> int:
+    return connection.execute(select(counter.c.last).where(counter.c.name == name)).scalar() or 0

@@ -1,0 +1,44 @@
+"""What every letter store must do.
+
+An adapter's test module brings one fixture and inherits the suite:
+
+    from redrive.testing.conformance.store import StoreSuite, StoreUnderTest
+
+    @pytest.fixture
+    async def store_under_test() -> AsyncIterator[StoreUnderTest]:
+        ...
+
+    class TestMine(StoreSuite):
+        pass
+"""
+
+from redrive.testing.conformance.store.auditing import Auditing
+from redrive.testing.conformance.store.bench import StoreUnderTest
+from redrive.testing.conformance.store.collecting import Collecting
+from redrive.testing.conformance.store.contents import Contents
+from redrive.testing.conformance.store.counting import Counting
+from redrive.testing.conformance.store.deciding import Deciding
+from redrive.testing.conformance.store.incidents import Incidents
+from redrive.testing.conformance.store.purging import Purging
+from redrive.testing.conformance.store.redriving import Redriving
+from redrive.testing.conformance.store.relapses import Relapses
+from redrive.testing.conformance.store.reporting import Reporting
+from redrive.testing.conformance.store.searching import Searching
+
+__all__ = ["StoreSuite", "StoreUnderTest"]
+
+
+class StoreSuite(
+    Collecting,
+    Relapses,
+    Contents,
+    Searching,
+    Counting,
+    Incidents,
+    Deciding,
+    Purging,
+    Redriving,
+    Reporting,
+    Auditing,
+):
+    """The promises of `LetterStore`, `RedriveStore` and `AuditLog`."""

@@ -1,0 +1,96 @@
+"""The audit: who did what to which letters."""
+
+import asyncio
+from datetime import timedelta, timezone
+
+from redrive.core.letter import payload_hash
+from redrive.core.ports.store import Edit, IncidentChange
+from redrive.core.query import Query
+from redrive.core.redrive import RedriveState
+from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome
+
+
+class Auditing(Suite):
+    """`records` and `verify`."""
+
+    async def test_an_operation_has_one_record_and_each_letter_one(self, bench: Bench) -> None:
+        await bench.dead("a", "b", "c")
+        act = an_act("letters.discard", selection="queue orders", detail={"via": ["cli", 1]})
+        await bench.store.discard({"a": 1, "b": 1, "c": 7}, act=act)
+        page = await bench.store.records()
+
+        assert [(one.verb, one.letter_id, one.count) for one in reversed(page.rows)] == [
+            ("letters.discard", "", 2),
+            ("letters.discard", "a", None),
+            ("letters.discard", "b", None),
+        ]
+        operation = page.rows[-1]
+        assert (operation.who, operation.at, operation.selection) == ("ann", AT, "queue orders")
+        assert operation.detail == {"via": ["cli", 1]}
+        assert {one.operation_id for one in page.rows} == {act.operation_id}
+        assert page.rows[0].detail == {"state": ["open", "discarded"]}
+
+    async def test_several_calls_of_one_operation_have_one_record_for_it(self, bench: Bench) -> None:
+        await bench.dead("a", "b")
+        act = an_act("letters.discard", count=2)
+        await bench.store.discard({"a": 1}, act=act)
+        await bench.store.discard({"b": 1}, act=act)
+
+        records = (await bench.store.records()).rows
+        assert [(one.letter_id, one.count) for one in reversed(records)] == [("", 2), ("a", None), ("b", None)]
+
+    async def test_hashes_tell_what_would_be_sent_before_and_after(self, bench: Bench) -> None:
+        (letter,) = await bench.dead("a")
+        edit = Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
+        await bench.store.edit("a", edit, act=an_act("letters.edit"))
+        await bench.plan("a")
+        await bench.claim()
+        await bench.store.collect([], [an_outcome("a", 1)])
+        await bench.store.purge(Query(), before=AT + timedelta(days=1), limit=1, act=an_act("letters.purge"))
+        records = (await bench.store.records(letter_id="a")).rows
+
+        old, new = letter.payload_sha256, payload_hash(b"mended")
+        assert [(one.verb, one.before_sha256, one.after_sha256) for one in reversed(records)] == [
+            ("letters.edit", old, new),
+            ("letters.redrive", old, new),
+            ("letters.purge", new, ""),
+        ]
+
+    async def test_every_verb_is_recorded(self, bench: Bench) -> None:
+        await bench.dead("a")
+        await bench.store.note("a", "look", act=an_act("letters.note"))
+        await bench.store.change_incident("f1", IncidentChange(assignee="bob"), act=an_act("incidents.assign"))
+        await bench.plan("a")
+        await bench.store.mark("r1", RedriveState.CANCELLED, why="no", act=an_act("redrives.cancel"))
+        await bench.store.mark("r1", RedriveState.CANCELLED, why="no", act=an_act("redrives.cancel"))
+        records = [*reversed((await bench.store.records()).rows)]
+
+        assert [(one.verb, one.letter_id) for one in records] == [
+            ("letters.note", ""),
+            ("letters.note", "a"),
+            ("incidents.assign", ""),
+            ("letters.redrive", ""),
+            ("redrives.cancel", ""),
+        ]
+        assert records[2].detail == {"incident": "f1", "assignee": "bob"}
+        assert records[4].detail["state"] == ["running", "cancelled"]
+
+    async def test_records_come_page_by_page(self, bench: Bench) -> None:
+        await bench.dead("a")
+        for number in range(3):
+            await bench.store.note("a", str(number), act=an_act("letters.note"))
+        first = await bench.store.records(limit=4)
+        second = await bench.store.records(limit=4, after=first.after)
+
+        assert [[one.seq for one in page.rows] for page in (first, second)] == [[6, 5, 4, 3], [2, 1]]
+
+    async def test_the_chain_holds(self, bench: Bench) -> None:
+        assert await bench.store.verify() is None
+        await bench.dead("a", "b", "\ud800")
+        elsewhere = AT.astimezone(timezone(timedelta(hours=5, minutes=30)))
+        await bench.store.note("\ud800", "a\x00\udc80", act=an_act("letters.note", at=elsewhere, who="\ud83d"))
+        act = an_act("letters.note", detail={"when": AT, "pair": (1, 2)})
+        await asyncio.gather(*(bench.store.note(name, "x", act=act) for name in "abab"))
+
+        assert await bench.store.verify() is None
+        assert len((await bench.store.records()).rows) == 7

@@ -1,0 +1,68 @@
+"""Counts: exact, whatever has moved."""
+
+from datetime import timedelta
+
+from redrive.core.ports.store import Count, Stats
+from redrive.core.query import Query
+from redrive.core.reason import Reason
+from redrive.testing.conformance.store.bench import AT, OPEN, Bench, Suite, an_act, an_outcome, letter
+
+HOUR = AT.replace(minute=0)
+
+
+class Counting(Suite):
+    """`stats`, `count` and `arrivals`."""
+
+    async def test_an_empty_store_counts_nothing(self, bench: Bench) -> None:
+        empty = Stats(total=0, by_state={}, by_error_type={}, by_reason={}, by_queue={}, oldest_at=None, newest_at=None)
+
+        assert await bench.store.stats() == empty
+        assert await bench.store.count(Query()) == Count(0)
+
+    async def test_stats_follow_every_move(self, bench: Bench) -> None:
+        later = AT + timedelta(hours=2)
+        await bench.dead("a", "b", "c", "d")
+        await bench.dead("e", queue="mail", error_type="KeyError", reason=Reason.INVALID, failed_at=later)
+        await bench.store.collect([letter("a", generation=1, error_type="KeyError")], [an_outcome("b", 1)])
+        await bench.store.discard({"c": 1}, act=an_act("letters.discard"))
+        await bench.plan("d", redrive_id="r2")
+        await bench.claim("r2")
+
+        assert await bench.store.stats() == Stats(
+            total=5,
+            by_state={"open": 2, "resolved": 1, "discarded": 1, "redriving": 1},
+            by_error_type={"ValueError": 3, "KeyError": 2},
+            by_reason={"attempts_exhausted": 4, "invalid": 1},
+            by_queue={"orders": 4, "mail": 1},
+            oldest_at=AT,
+            newest_at=later,
+        )
+        mail = await bench.store.stats("mail")
+        assert (mail.total, mail.by_state, mail.oldest_at) == (1, {"open": 1}, later)
+        assert (await bench.store.stats("nowhere")).total == 0
+
+    async def test_counts_are_exact_where_a_tally_has_them(self, bench: Bench) -> None:
+        await bench.dead(*(f"l{number}" for number in range(20)))
+        await bench.dead("other", queue="mail")
+
+        assert await bench.store.count(Query(queue="orders", state=OPEN)) == Count(20)
+        assert await bench.store.count(Query(error_type="ValueError")) == Count(21)
+
+    async def test_other_counts_are_capped_and_say_so(self, bench: Bench) -> None:
+        await bench.dead(*(f"l{number}" for number in range(20)), user_id="u1")
+
+        assert await bench.store.count(Query(user_id="u1"), cap=15) == Count(15, capped=True)
+        assert await bench.store.count(Query(user_id="u1"), cap=20) == Count(20)
+
+    async def test_deaths_are_counted_by_hour_and_reason(self, bench: Bench) -> None:
+        await bench.dead("a", "b")
+        await bench.dead("c", reason=Reason.INVALID, queue="mail")
+        await bench.dead("d", failed_at=AT + timedelta(hours=3))
+        await bench.dead("a", "b", generation=0)
+        await bench.dead("a", generation=1, reason=Reason.REJECTED)
+
+        exhausted = {"attempts_exhausted": 2}
+        later = (HOUR + timedelta(hours=3), {"attempts_exhausted": 1})
+        assert await bench.store.arrivals(since=HOUR) == [(HOUR, {**exhausted, "invalid": 1, "rejected": 1}), later]
+        assert await bench.store.arrivals(since=HOUR, queue="mail") == [(HOUR, {"invalid": 1})]
+        assert await bench.store.arrivals(since=HOUR + timedelta(hours=1)) == [later]

@@ -1,0 +1,108 @@
+"""Incidents: letters with one fingerprint, counted as they move."""
+
+from datetime import timedelta
+
+import pytest
+
+from redrive.core.errors import LetterNotFound
+from redrive.core.ports.store import IncidentChange, IncidentRow
+from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome
+
+HOUR = AT.replace(minute=0)
+
+
+class Incidents(Suite):
+    """`incidents`, `incident` and `change_incident`."""
+
+    async def test_an_incident_tells_how_many_since_when_and_where(self, bench: Bench) -> None:
+        later = AT + timedelta(hours=2)
+        await bench.dead("a", "b")
+        await bench.dead("c", queue="mail", failed_at=later, error_message="the latest")
+
+        assert await bench.store.incident("f1") == IncidentRow(
+            incident_id="f1",
+            fingerprint="f1",
+            error_type="ValueError",
+            error_message="the latest",
+            open=3,
+            total=3,
+            first_at=AT,
+            last_at=later,
+            queues=("mail", "orders"),
+            hours=((HOUR, 2), (HOUR + timedelta(hours=2), 1)),
+        )
+
+    async def test_the_latest_incident_comes_first_page_by_page(self, bench: Bench) -> None:
+        for number in range(5):
+            await bench.dead(f"l{number}", fingerprint=f"f{number}", failed_at=AT + timedelta(hours=number % 3))
+        found, after = [], None
+        while True:
+            page = await bench.store.incidents(limit=2, after=after)
+            found.append([row.fingerprint for row in page.rows])
+            if (after := page.after) is None:
+                break
+
+        assert found == [["f2", "f4"], ["f1", "f3"], ["f0"]]
+
+    async def test_an_incident_without_open_letters_is_resolved_until_one_comes(self, bench: Bench) -> None:
+        await bench.dead("a", "b")
+        await bench.store.collect([], [an_outcome("a", 1)])
+        await bench.store.discard({"b": 1}, act=an_act("letters.discard"))
+        row = await bench.store.incident("f1")
+        assert (row.open, row.total, row.state) == (0, 2, "resolved")
+        assert (await bench.store.incidents()).rows == []
+        assert len((await bench.store.incidents(state="resolved")).rows) == 1
+
+        await bench.dead("c")
+        row = await bench.store.incident("f1")
+        assert (row.open, row.total, row.state) == (1, 3, "open")
+
+    async def test_letters_that_are_out_are_still_open(self, bench: Bench) -> None:
+        await bench.dead("a")
+        await bench.plan("a")
+        await bench.send()
+
+        assert (await bench.store.incident("f1")).open == 1
+
+    async def test_a_relapse_in_another_way_moves_its_letter(self, bench: Bench) -> None:
+        await bench.dead("a", "b")
+        await bench.dead("a", generation=1, fingerprint="f2")
+        first, second = await bench.store.incident("f1"), await bench.store.incident("f2")
+
+        assert (first.open, first.total, second.open, second.total) == (1, 1, 1, 1)
+
+    async def test_a_person_resolves_and_a_new_letter_opens_it_again(self, bench: Bench) -> None:
+        await bench.dead("a")
+        act = an_act("incidents.resolve")
+        row = await bench.store.change_incident("f1", IncidentChange(state="resolved"), act=act)
+        assert (row.state, row.open) == ("resolved", 1)
+        await bench.dead("a")
+        assert (await bench.store.incident("f1")).state == "resolved"
+
+        await bench.dead("b")
+        assert (await bench.store.incident("f1")).state == "open"
+
+    async def test_a_muted_incident_stays_muted(self, bench: Bench) -> None:
+        await bench.dead("a")
+        await bench.store.change_incident("f1", IncidentChange(state="muted"), act=an_act("incidents.mute"))
+        await bench.dead("b")
+        await bench.store.collect([], [an_outcome("a", 1), an_outcome("b", 1)])
+
+        row = await bench.store.incident("f1")
+        assert (row.state, row.open, row.total) == ("muted", 0, 2)
+        assert [row.fingerprint for row in (await bench.store.incidents(state="muted")).rows] == ["f1"]
+
+    async def test_note_and_assignee_stay_until_changed(self, bench: Bench) -> None:
+        await bench.dead("a")
+        await bench.store.change_incident("f1", IncidentChange(note="known bug"), act=an_act("incidents.note"))
+        await bench.store.change_incident("f1", IncidentChange(assignee="bob"), act=an_act("incidents.assign"))
+        await bench.dead("b")
+
+        row = await bench.store.incident("f1")
+        assert (row.note, row.assignee, row.state) == ("known bug", "bob", "open")
+
+    async def test_an_incident_that_is_not_there_is_not_found(self, bench: Bench) -> None:
+        with pytest.raises(LetterNotFound, match="nothing"):
+            await bench.store.incident("nothing")
+        with pytest.raises(LetterNotFound, match="nothing"):
+            await bench.store.change_incident("nothing", IncidentChange(note="x"), act=an_act("incidents.note"))

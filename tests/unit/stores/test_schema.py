@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, insert, text
+
+from redrive.core.errors import StoreError
+from redrive.core.life import LetterState, Life
+from redrive.core.query import Query
+from redrive.stores.sql import SqlStore, schema
+from redrive.stores.sql.rows import cold_values, hot_values
+from redrive.stores.sql.tables import counter, letter_body, metadata
+from redrive.stores.sql.tables import letter as letter_table
+from redrive.testing.clock import ManualClock
+from redrive.testing.conformance.store.bench import letter
+
+OLD = [letter("a", error_message="\ud800 Old"), letter("b", payload=b"\xff\x00 Payload"), letter("c", payload=None)]
+
+
+def fill_first_revision(connection: Connection) -> None:
+    schema.migrate(connection, to="0001")
+    life = Life(LetterState.OPEN, 0)
+    for seq, told in enumerate(OLD, 1):
+        connection.execute(insert(letter_table).values(hot_values(told, life) | {"seq": seq, "note": ""}))
+        connection.execute(insert(letter_body).values(cold_values(told) | {"seq": seq}))
+    connection.execute(insert(counter).values(name="letter", last=len(OLD)))
+
+
+async def test_a_file_of_the_first_revision_comes_forward_with_its_letters(tmp_path: Path) -> None:
+    path = tmp_path / "letters.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        fill_first_revision(connection)
+    engine.dispose()
+    store = SqlStore(path, clock=ManualClock())
+    try:
+        assert [(await store.get(told.letter_id)).letter for told in OLD] == OLD
+        assert [row.letter_id for row in (await store.find(Query(text="payload"))).rows] == ["b"]
+        while await store.tend():
+            pass
+        assert [row.letter_id for row in (await store.find(Query(text="? old"))).rows] == ["a"]
+        assert (await store.collect([letter("d")])).new == 1
+    finally:
+        await store.aclose()
+
+
+def test_the_migrations_lead_to_the_tables_that_the_code_knows(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'letters.db'}")
+    with engine.begin() as connection:
+        schema.migrate(connection)
+        schema.migrate(connection)
+        options = {"include_object": lambda _object, name, *_: not name.startswith("letter_index")}
+        context = MigrationContext.configure(connection, opts=options)
+
+        assert compare_metadata(context, metadata) == []
+        assert schema.is_current(connection)
+    engine.dispose()
+
+
+def test_the_code_knows_its_last_migration() -> None:
+    folder = Path(schema.__file__).parent / "migrations"
+
+    assert ScriptDirectory(str(folder)).get_current_head() == schema.HEAD
+
+
+async def test_a_file_from_a_later_version_is_refused_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "letters.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        schema.migrate(connection)
+        connection.execute(text("UPDATE alembic_version SET version_num = '0999'"))
+    engine.dispose()
+    store = SqlStore(path, clock=ManualClock())
+
+    with pytest.raises(StoreError, match=r"schema 0999.*newer Redrive"):
+        await store.stats()
+    await store.aclose()
