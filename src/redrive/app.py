@@ -14,14 +14,13 @@ from typing import Any, Self, TypeVar, Unpack
 
 from redrive import wiring
 from redrive.clock import SystemClock
-from redrive.config import load_settings
+from redrive.config import check_apart, load_settings
 from redrive.core.duration import NOW, Duration, as_duration
-from redrive.core.errors import ConfigError
+from redrive.core.errors import ConfigError, MissingExtra
 from redrive.core.message import Message, as_headers, without_reserved
 from redrive.core.ports import Broker, Clock, Obituary
 from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
-from redrive.observe.logs import set_up_logs
 from redrive.worker.alerting import AlertThreshold
 from redrive.worker.consumer import Consumer, ConsumerOptions, Treatment
 from redrive.worker.crew import GRACE, Crew, Duty
@@ -154,24 +153,60 @@ class App:
             finally:
                 await crew.stop()
 
-    def run(self) -> None:
+    @contextlib.asynccontextmanager
+    async def resources(self) -> AsyncIterator[tuple[object, ...]]:
+        """What `lifespan` yields, for as long as the block lasts: to call a handler by hand."""
+        async with enter(self._lifespan) as resources:
+            yield resources
+
+    @contextlib.asynccontextmanager
+    async def way_back(self) -> AsyncIterator[bool]:
+        """Collect dead letters into the settings' store and carry out redrives, for as long as the block lasts.
+
+        Only where the broker is an SQLite file, which has no service beside it; gives whether it is done. Raises
+        `ConfigError` if the store is the same file.
+        """
+        settings = load_settings()
+        if not wiring.is_embedded(self._given):
+            yield False
+            return
+        check_apart(str(self._given), settings.store)
+        try:
+            store = wiring.open_store(settings.store, clock=self._clock)
+        except MissingExtra as error:
+            logging.getLogger("redrive").warning("letters stay in the DLQ: %s", error)
+            yield False
+            return
+        try:
+            own = sorted({consumer.dlq for consumer in self.consumers if consumer.dlq is not None})
+            async with self, wiring.way_back(self.broker, store, dlqs=own, clock=self._clock, sink=self.bus):
+                yield True
+        finally:
+            await store.aclose()
+
+    def run(self, *, collect: bool = True) -> None:
         """Run all consumers in this process until SIGTERM or SIGINT; then drain and return.
 
-        Logs go to stderr as the settings say, unless the program has set up logging of its own.
+        With `collect`, and a broker that is an SQLite file, the way back runs here too: dead letters are collected
+        into the store, and redrives are carried out. Logs go to stderr as the settings say, unless the program has set
+        up logging of its own.
         """
         if not logging.root.handlers:
+            from redrive.observe.logs import set_up_logs  # noqa: PLC0415 - costs as much as all the rest, often for nothing
+
             settings = load_settings()
             set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
         self.bus.subscribe(EventLog())
         with asyncio.Runner(loop_factory=wiring.event_loop_factory()) as runner:
-            runner.run(self._serve())
+            runner.run(self._serve(collect=collect))
 
-    async def _serve(self) -> None:
+    async def _serve(self, *, collect: bool) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        async with self.worker():
+        async with self.worker(), self.way_back() if collect else contextlib.nullcontext():
+            wiring.freeze_startup()
             await stop.wait()
 
     @contextlib.contextmanager

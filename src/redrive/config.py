@@ -1,6 +1,7 @@
 """Settings: `redrive.toml` and the environment as one frozen value, every mistake reported at once.
 
     broker = "sqlite:///redrive.db"     # REDRIVE_BROKER
+    store = "sqlite:///letters.db"      # REDRIVE_STORE
 
     [log]
     level = "info"                      # REDRIVE_LOG_LEVEL: debug, info, warning or error
@@ -15,10 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
 from redrive.core.errors import ConfigError
 
 DEFAULT_BROKER = "sqlite:///redrive.db"
+DEFAULT_STORE = "sqlite:///letters.db"
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "text"]
@@ -33,13 +36,15 @@ class Settings:
     """What the outside says about how to run. `color` is False where NO_COLOR is set."""
 
     broker: str = DEFAULT_BROKER
+    store: str = DEFAULT_STORE
     log_level: LogLevel = "info"
     log_format: LogFormat = "auto"
     color: bool = True
 
 
-_KEYS = {"broker": "broker", "log.level": "log_level", "log.format": "log_format"}
+_KEYS = {"broker": "broker", "store": "store", "log.level": "log_level", "log.format": "log_format"}
 _CHOICES: dict[str, tuple[str, ...]] = {"log.level": get_args(LogLevel), "log.format": get_args(LogFormat)}
+_EXAMPLES = {"broker": DEFAULT_BROKER, "store": DEFAULT_STORE}
 _VARIABLES = {_PREFIX + key.upper().replace(".", "_"): key for key in _KEYS}
 
 
@@ -55,7 +60,20 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
             found[_KEYS[key]] = value
     if mistakes:
         raise ConfigError(mistakes)
-    return Settings(**found)
+    settings = Settings(**found)
+    check_apart(settings.broker, settings.store)
+    return settings
+
+
+def check_apart(broker: str, store: str) -> None:
+    """Raise `ConfigError` if both are the same SQLite file: the store's write lock would be on the way of every ack."""
+    if (file := _sqlite_file(store)) is not None and file == _sqlite_file(broker):
+        raise ConfigError(f"store: expected another file than the broker's, got {file.name} for both")
+
+
+def _sqlite_file(url: str) -> Path | None:
+    parts = urlsplit(url)
+    return Path(unquote(parts.path).removeprefix("/")).resolve() if parts.scheme == "sqlite" else None
 
 
 def _from_environment(environ: Mapping[str, str], mistakes: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -110,7 +128,7 @@ def _mistake(key: str, value: Any) -> str | None:
     if isinstance(value, str) and "://" in value:
         return None
     shown = repr(value) if "@" not in str(value) else "a text with a password in it and no ://"
-    return f"expected a URL such as {DEFAULT_BROKER}, got {shown}"
+    return f"expected a URL such as {_EXAMPLES[key]}, got {shown}"
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,10 +1,13 @@
-"""The only place that knows adapters: from a URL to a broker.
+"""The only place that knows adapters: from a URL to a broker or a store, and what is made of the two.
 
 Each adapter is imported when a URL asks for it; a missing extra names the exact pip command.
 """
 
 import asyncio
-from collections.abc import Callable
+import gc
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import TypedDict, Unpack
@@ -12,13 +15,17 @@ from urllib.parse import unquote, urlsplit
 
 from redrive.clock import SystemClock
 from redrive.core.context import ContextSpec
-from redrive.core.errors import ConfigError, QueueNotFound
+from redrive.core.errors import ConfigError, LetterNotFound, QueueNotFound
+from redrive.core.event import BrokerFaulted
 from redrive.core.policy import RetrySpec
 from redrive.core.ports import Broker, Clock, DeadLetterQueue, EventSink
+from redrive.core.ports.store import LetterStore, Store
 from redrive.core.url import mask_url
 from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
+from redrive.triage.redriver import Redriver
 from redrive.worker.alerting import AlertThreshold
+from redrive.worker.collector import Collector
 from redrive.worker.dead_letter_queues import AnyLoopDeadLetterQueue, BrokerDeadLetterQueue
 from redrive.worker.foreign import MessageRule
 from redrive.worker.outcomes import Surroundings
@@ -53,11 +60,11 @@ def _sqlite(url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Bro
     return SqliteBroker(_sqlite_path(url), name=name, clock=clock, sink=sink)
 
 
-def _sqlite_path(url: str) -> Path:
+def _sqlite_path(url: str, *, what: str = "broker") -> Path:
     parts = urlsplit(url)
     path = unquote(parts.path).removeprefix("/")
     if parts.netloc or parts.query or parts.fragment or path in ("", ":memory:"):
-        raise ConfigError(f"broker: expected sqlite:///file.db or sqlite:////absolute/file.db, got {url!r}")
+        raise ConfigError(f"{what}: expected sqlite:///file.db or sqlite:////absolute/file.db, got {url!r}")
     return Path(path)
 
 
@@ -65,6 +72,96 @@ def _memory(_url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Br
     from redrive.brokers.memory import MemoryBroker
 
     return MemoryBroker(name=name, clock=clock)
+
+
+def open_store(url: str, *, clock: Clock | None = None) -> Store:
+    """The letter store at a URL; nothing is opened until it is used. Raises `ConfigError`, `MissingExtra`."""
+    scheme = urlsplit(url).scheme
+    known = {"sqlite": _sqlite_store, "memory": _memory_store}
+    if scheme not in known:
+        raise ConfigError(f"store: expected a URL such as {_STORE_EXAMPLES}, got {mask_url(url)!r}")
+    return known[scheme](url, clock or SystemClock())
+
+
+def open_existing_store(url: str, *, clock: Clock | None = None) -> Store:
+    """As `open_store`, for a look: a file that is not there is not begun. Raises `LetterNotFound` instead."""
+    if urlsplit(url).scheme == "sqlite" and not (path := _sqlite_path(url, what="store")).exists():
+        raise LetterNotFound(f"no letter store at {path}; `redrive collect` begins one")
+    return open_store(url, clock=clock)
+
+
+_STORE_EXAMPLES = "sqlite:///letters.db (a file here), sqlite:////var/lib/letters.db (an absolute path) or memory://"
+
+
+def _sqlite_store(url: str, clock: Clock) -> Store:
+    from redrive.stores.sql import SqlStore
+
+    return SqlStore(_sqlite_path(url, what="store"), clock=clock)
+
+
+def _memory_store(_url: str, clock: Clock) -> Store:
+    from redrive.stores.memory import MemoryStore
+
+    return MemoryStore(clock=clock)
+
+
+def collector(
+    broker: Broker,
+    store: LetterStore,
+    *,
+    queues: Sequence[str] | None = None,
+    dlqs: Sequence[str] = (),
+    keep: bool = False,
+    clock: Clock | None = None,
+    sink: EventSink | None = None,
+) -> Collector:
+    """A collector from a broker into a store: of these queues, or of all that have a DLQ, also later; and `dlqs`."""
+    around = Surroundings(clock or SystemClock(), sink or Bus(EventLog()), Random())  # noqa: S311 - jitter, not secrets
+    return Collector(broker, store, around=around, queues=queues, dlqs=dlqs, keep=keep)
+
+
+@asynccontextmanager
+async def way_back(
+    broker: Broker,
+    store: Store,
+    *,
+    queues: Sequence[str] | None = None,
+    dlqs: Sequence[str] = (),
+    keep: bool = False,
+    clock: Clock | None = None,
+    sink: EventSink | None = None,
+) -> AsyncIterator[Collector]:
+    """Collect dead letters and carry out redrives for as long as the block lasts; gives the collector.
+
+    What is under way at the end goes on elsewhere, or later. Raises `BrokerUnavailable` at the start only.
+    """
+    clock, sink = clock or SystemClock(), sink or Bus(EventLog())
+    redriver = Redriver(store, {broker.name: broker}, clock=clock)
+    async with collector(broker, store, queues=queues, dlqs=dlqs, keep=keep, clock=clock, sink=sink) as collecting:
+        serving = asyncio.create_task(_serve(redriver, clock=clock, sink=sink))
+        try:
+            yield collecting
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+
+async def _serve(redriver: Redriver, *, clock: Clock, sink: EventSink) -> None:
+    """Keep a redriver going: workers may run beside it, and must not end with it."""
+    while True:
+        try:
+            await redriver.serve()
+        except Exception as error:  # noqa: BLE001 - told, and tried again
+            sink.emit(BrokerFaulted(at=clock.now(), queue="", call="redrive", why=f"{type(error).__name__}: {error}"))
+            await clock.sleep(_REDRIVER_AGAIN)
+
+
+_REDRIVER_AGAIN = timedelta(seconds=5)
+
+
+def is_embedded(broker: str | Broker) -> bool:
+    """Whether a broker has no server of its own: then whoever works on it runs the way back too."""
+    return isinstance(broker, str) and urlsplit(broker).scheme == "sqlite"
 
 
 class WrapperOptions(TypedDict, total=False):
@@ -105,3 +202,13 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def freeze_startup() -> None:
+    """Let garbage collections pass over what exists by now. For a process that is ours, once it is at work.
+
+    A worker makes objects fast enough for a full collection several times a second; each would walk through every
+    module that was ever imported.
+    """
+    gc.collect()
+    gc.freeze()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.config import Settings, load_settings
+from redrive.config import Settings, check_apart, load_settings
 from redrive.core.errors import ConfigError
 
 
@@ -19,7 +19,9 @@ def mistakes(environ: dict[str, str]) -> tuple[str, ...]:
 
 
 def test_without_file_and_environment_the_defaults_hold() -> None:
-    assert load_settings({}) == Settings(broker="sqlite:///redrive.db", log_level="info", log_format="auto", color=True)
+    assert load_settings({}) == Settings(
+        broker="sqlite:///redrive.db", store="sqlite:///letters.db", log_level="info", log_format="auto", color=True
+    )
 
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_default(folder: Path) -> None:
@@ -86,3 +88,17 @@ def test_a_password_in_a_wrong_url_is_not_shown() -> None:
     (found,) = mistakes({"REDRIVE_BROKER": "redis:shop:s3cret@cache"})
 
     assert "s3cret" not in found
+
+
+@pytest.mark.parametrize("store", ["sqlite:///shop.db", "sqlite:///./shop.db", "sqlite:///sub/../shop.db"])
+def test_one_file_for_broker_and_store_is_a_mistake_however_it_is_written(folder: Path, store: str) -> None:
+    (folder / "sub").mkdir()
+
+    assert mistakes({"REDRIVE_BROKER": "sqlite:///shop.db", "REDRIVE_STORE": store}) == (
+        "store: expected another file than the broker's, got shop.db for both",
+    )
+
+
+def test_two_files_of_one_name_are_two() -> None:
+    check_apart("sqlite:///a/shop.db", "sqlite:///b/shop.db")
+    check_apart("redis://localhost", "sqlite:///shop.db")

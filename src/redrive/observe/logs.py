@@ -58,6 +58,7 @@ def set_up_logs(
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # tells of each of its own plugins otherwise
 
 
 def _rendering(form: LogForm, *, color: bool, terminal: bool) -> list[Processor]:

@@ -14,6 +14,7 @@ from redrive.core.event import (
     AlertThresholdReached,
     BatchSettled,
     BrokerFaulted,
+    CollectorLagged,
     ConsumerPaused,
     ConsumerResumed,
     DeliveryLost,
@@ -66,10 +67,12 @@ FAULTS = Row("redrive_broker_faults_total", "counter", ("queue", "group", "call"
              "Calls to the broker that failed and will be tried again.")
 ALERTS = Row("redrive_alert_thresholds_total", "counter", ("queue", "group"),
              "How often letters reached the alert threshold within its window.")
+LAG = Row("redrive_collect_lag_seconds", "gauge", ("queue", "group"),
+          "How long the oldest letter or outcome has been waiting to be collected.")
 # fmt: on
 
 TABLE: tuple[Row, ...] = (
-    SETTLED, RETRIES, LETTERS, ATTEMPTS, REFUSED, DROPPED, LOST, SUSPECTS, PAUSED, DEATHS, FAULTS, ALERTS,
+    SETTLED, RETRIES, LETTERS, ATTEMPTS, REFUSED, DROPPED, LOST, SUSPECTS, PAUSED, DEATHS, FAULTS, ALERTS, LAG,
 )  # fmt: skip
 
 OUTCOMES = ("acked", "retried", "dead", "repeated", "lost", "refused")
@@ -121,6 +124,7 @@ class Metrics:
             WorkerStarted: lambda event: self._of(PAUSED, event).set(0),
             WorkerDied: lambda _: self._by_row[DEATHS][()].inc(),
             BrokerFaulted: lambda event: self._add(FAULTS, event, event.call),
+            CollectorLagged: lambda event: self._of(LAG, event).set(event.seconds),
             AlertThresholdReached: lambda event: self._add(ALERTS, event),
         }
 

@@ -89,6 +89,12 @@ class Consumer:
     batch_size: int | None = None
 
     @property
+    def dlq(self) -> str | None:
+        """The DLQ that this consumer names itself; None where it is the broker's default, or off."""
+        place = self.treatment.dlq
+        return place.dlq_of(self.queue, default="") if place.enabled and place.name else None
+
+    @property
     def name(self) -> str:
         """The handler's name, as letters and logs show it."""
         return f"{self.handler.__module__}.{getattr(self.handler, '__qualname__', repr(self.handler))}"

@@ -39,11 +39,12 @@ class Lane:
         self.waiting = False
         self.cut: Cut | None = None
 
-    def cancel(self, why: Cut) -> None:
-        """Cancel what runs here; the lane itself goes on."""
-        if self.cut is None and self.waiting and self.task is not None:
-            self.cut = why
-            self.task.cancel()
+    def cancel(self, why: Cut) -> bool:
+        """Cancel what runs here; the lane itself goes on. False if there is nothing, or somebody else was quicker."""
+        if self.cut is not None or not self.waiting or self.task is None:
+            return False
+        self.cut = why
+        return self.task.cancel()
 
 
 class Lanes:
@@ -115,14 +116,17 @@ class Lanes:
         """Everything buffered or running. May be called from another thread."""
         return [*self._buffer, *(delivery for lane in self._lanes for delivery in lane.deliveries)]
 
-    def drop(self, lost: set[int]) -> None:
-        """Forget deliveries that are lost (by `id()`), and cancel their handlers."""
+    def drop(self, lost: set[int]) -> list[Delivery]:
+        """Forget deliveries that are lost (by `id()`), and cancel their handlers; return those that were still here."""
+        dropped = [delivery for delivery in self._buffer if id(delivery) in lost]
         kept = [delivery for delivery in self._buffer if id(delivery) not in lost]
         self._buffer.clear()
         self._buffer.extend(kept)
         for lane in self._lanes:
-            if any(id(delivery) in lost for delivery in lane.deliveries):
-                lane.cancel(Cut.LOST)
+            mine = [delivery for delivery in lane.deliveries if id(delivery) in lost]
+            if mine and lane.cancel(Cut.LOST):
+                dropped += mine
+        return dropped
 
     def cut_overdue(self, limit: timedelta) -> None:
         """Cancel handlers that have been running longer than the limit."""

@@ -92,6 +92,7 @@ class Outcomes:
         self._opened = opened
         self._plain = self._treatment.accept is None and self._treatment.output is None
         self._budget = self._treatment.retry.budget is not None
+        self._untold = 0
 
     def before(self, delivery: Delivery) -> Settlement | None:
         """The end of a message that may not start: expired, out of budget, or crashed too often."""
@@ -110,6 +111,7 @@ class Outcomes:
     def success(self, delivery: Delivery, result: Any = None, *, took: float = 0.0) -> Ended:
         """The handler returned: Ack, with its output, unless `accept=` says otherwise."""
         if self._plain and delivery.letter_id is None:
+            self._untold += 1
             # Settlement(delivery) in two thirds of its time: one is made for every message that goes well.
             return _new(Settlement, (delivery, ACK, None, b"", None, None, None))
         accept, output = self._treatment.accept, self._treatment.output
@@ -119,7 +121,13 @@ class Outcomes:
             message = None if output is None or result is None else _output(output, result)
         except Exception as error:  # noqa: BLE001 - accept= and encoding are the user's code
             return self.failure(delivery, error, took=took)
+        self._untold += 1
         return Settlement(delivery, ACK, output=message, report=self._report(delivery, success=True))
+
+    def tell_breaker(self) -> bool:
+        """Tell the breaker of successes that it has not heard of; True if they close it."""
+        count, self._untold = self._untold, 0
+        return self._breaker is not None and count > 0 and self._breaker.succeeded(count)
 
     def failure(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
         """The attempt ended in an exception: the policy decides, the breaker may overrule it.
@@ -161,6 +169,8 @@ class Outcomes:
         if breaker is None:
             return False
         was_open = breaker.is_open
+        if not was_open:
+            self.tell_breaker()  # it judges by shares: what went well before this failure must not come after it
         hand_back = False
         if decision.transient:
             hand_back = breaker.failed(delivery.message.id)

@@ -36,7 +36,7 @@ class Settler:
         *,
         account: Account,
         clock: Clock,
-        acked: Callable[[int], None],
+        acked: Callable[[], None],
         output_refused: Callable[[Delivery, str], Ended],
         drop_refused: bool = False,
     ) -> None:
@@ -105,7 +105,7 @@ class Settler:
                 else:
                     self._refused.pop(id(item), None)
         if acked:
-            self._acked(acked)
+            self._acked()
 
     async def _insist(
         self, name: str, call: Callable[[Sequence[Item]], Awaitable[Answer]], items: Sequence[Item]

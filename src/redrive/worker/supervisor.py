@@ -33,6 +33,7 @@ class Role(StrEnum):
 
     WORKER = "worker"
     SUSPECTS = "suspects"
+    COLLECTOR = "collector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class _Child:
 class Supervisor:
     """Runs `processes` workers, and one process for suspects at need, until it is told to stop.
 
+    With `collect`, one process more runs the way back; it ends in good order where there is nothing for it to do.
     `command` gives the argument list of a child. `beat` is called while every child turns: the liveness probe.
     """
 
@@ -71,9 +73,11 @@ class Supervisor:
         processes: int,
         sink: EventSink,
         beat: Callable[[], None] = lambda: None,
+        collect: bool = False,
     ) -> None:
         self._command = command
         self._processes = processes
+        self._collect = collect
         self._sink = sink
         self._beat = beat
         self._children: dict[int, _Child] = {}  # by the pipe's file descriptor
@@ -127,6 +131,9 @@ class Supervisor:
         suspects = (Role.SUSPECTS, self._processes)
         if wanted and suspects not in self._due and not self._has(Role.SUSPECTS):
             self._due[suspects] = 0.0
+        if self._collect and any(child.owner for child in self._children.values()):
+            self._collect = False  # begun once there is an app that can be loaded; after a death it is due by itself
+            self._due[Role.COLLECTOR, self._processes + 1] = 0.0
         now = time.monotonic()
         for role, index in [key for key, due in self._due.items() if due <= now]:
             del self._due[role, index]
@@ -188,6 +195,8 @@ class Supervisor:
         elif child.order.role is Role.SUSPECTS:
             self._obituary = None
             self._forget_suspects()
+            return
+        elif child.order.role is Role.COLLECTOR:
             return
         self._due[key] = time.monotonic() + self._wait_before(key, lived=time.monotonic() - child.born_at)
 

@@ -70,7 +70,7 @@ class Worker:
             subscription,
             account=self._account,
             clock=around.clock,
-            acked=self._succeeded,
+            acked=self._acked,
             output_refused=self._output_refused,
             drop_refused=treatment.dlq.on_failure == "drop",
         )
@@ -159,9 +159,11 @@ class Worker:
         return [*self._lanes.in_hand(), *self._settler.in_hand()]
 
     def lose(self, lost: Sequence[Delivery]) -> None:
-        """Cancel handlers whose deliveries have passed to somebody else."""
-        self._lanes.drop({id(delivery) for delivery in lost})
-        for delivery in lost:
+        """Cancel handlers whose deliveries have passed to somebody else.
+
+        What has ended meanwhile is passed over: it was settled before the heartbeat asked, or settling it will tell.
+        """
+        for delivery in self._lanes.drop({id(delivery) for delivery in lost}):
             self._account.lost(delivery.message.id)
 
     def suspects(self, count: int) -> None:
@@ -297,8 +299,8 @@ class Worker:
         self._wanted.set()
         self._emit(ConsumerPaused, why=self.paused or "", released=len(held))
 
-    def _succeeded(self, count: int) -> None:
-        if self._breaker is not None and self._breaker.succeeded(count):
+    def _acked(self) -> None:
+        if self._outcomes.tell_breaker():
             self._emit(ConsumerResumed)
 
     def _output_refused(self, delivery: Delivery, why: str) -> Ended:

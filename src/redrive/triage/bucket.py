@@ -1,0 +1,45 @@
+"""A token bucket: so many messages per second, and hardly more at once."""
+
+from datetime import datetime, timedelta
+
+_BURST = 0.1  # seconds' worth that may go at once
+_ROUNDING = 1e-9
+_SHORTEST = timedelta(milliseconds=1)
+
+
+class Bucket:
+    """Hands out permits at a rate; without a rate, any number. Belongs to one redrive in one process.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2030, 1, 1, tzinfo=UTC)
+    >>> bucket = Bucket(20, now=now)
+    >>> bucket.take(500, now=now), bucket.take(500, now=now), bucket.take(500, now=now + timedelta(milliseconds=50))
+    (2, 0, 1)
+    """
+
+    def __init__(self, rate: float | None, *, now: datetime) -> None:
+        self._rate = rate
+        self._room = max(1.0, (rate or 0) * _BURST)
+        self._tokens = self._room
+        self._at = now
+
+    def take(self, most: int, *, now: datetime) -> int:
+        """Up to `most` permits, as many as there are."""
+        if self._rate is None:
+            return most
+        elapsed = max((now - self._at).total_seconds(), 0.0)
+        self._at = now
+        self._tokens = min(self._room, self._tokens + elapsed * self._rate)
+        taken = min(most, int(self._tokens + _ROUNDING))
+        self._tokens -= taken
+        return taken
+
+    def give_back(self, permits: int) -> None:
+        """Return permits that were not used."""
+        self._tokens = min(self._room, self._tokens + permits)
+
+    @property
+    def next_in(self) -> timedelta:
+        """How long until it is worth asking again: until the bucket is full, so that permits come in handfuls."""
+        missing = self._room - self._tokens
+        return timedelta(0) if self._rate is None else max(timedelta(seconds=missing / self._rate), _SHORTEST)

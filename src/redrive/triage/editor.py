@@ -1,0 +1,80 @@
+"""The editor: another body or other headers for a letter, before it is sent back. The original stays."""
+
+import difflib
+import json
+from typing import NamedTuple
+
+from redrive.core.errors import DeadLetterError, NotAllowed
+from redrive.core.letter import payload_hash
+from redrive.core.message import RESERVED_PREFIX, Headers
+from redrive.core.ports.store import Edit, StoredLetter
+from redrive.triage.desk import Desk
+
+
+class Draft(NamedTuple):
+    """What would be sent back: the latest edit, or the original."""
+
+    body: bytes
+    headers: Headers
+
+
+class Edited(NamedTuple):
+    """An edit that was kept: its number, hashes of the body before and after, and the difference in words."""
+
+    number: int
+    before_sha256: str
+    after_sha256: str
+    difference: str
+
+
+def draft_of(stored: StoredLetter) -> Draft:
+    """What would be sent back now. Raises `DeadLetterError` if no copy of the message was kept."""
+    if stored.edits:
+        return Draft(stored.edits[-1].body, stored.edits[-1].headers)
+    if stored.letter.payload is None:
+        raise DeadLetterError(f"letter {stored.letter.letter_id} keeps no payload: there is nothing to edit")
+    return Draft(stored.letter.payload, stored.letter.headers)
+
+
+async def edit(
+    desk: Desk, letter_id: str, *, body: bytes | None = None, headers: Headers | None = None
+) -> Edited | None:
+    """Keep an edited form of a letter, to be sent back instead of the original; None if nothing would change.
+
+    What is not given stays as in the latest edit. Raises `LetterNotFound`, `StateConflict`, `NotAllowed` for a locked
+    header, and `DeadLetterError` where no copy was kept and no body is given.
+    """
+    stored = await desk.store.get(letter_id)
+    nothing_kept = stored.letter.payload is None and not stored.edits
+    before = Draft(b"", stored.letter.headers) if nothing_kept and body is not None else draft_of(stored)
+    after = Draft(before.body if body is None else body, before.headers if headers is None else headers)
+    _refuse_locked(after.headers)
+    if after == before:
+        return None
+    kept = Edit(body=after.body, headers=after.headers, by=desk.who, edited_at=desk.clock.now())
+    number = await desk.store.edit(letter_id, kept, act=desk.act("letters.edit"))
+    return Edited(number, payload_hash(before.body), payload_hash(after.body), difference(before, after))
+
+
+def difference(before: Draft, after: Draft) -> str:
+    """Two drafts compared line by line, JSON laid out for people; empty if they are the same."""
+    lines = difflib.unified_diff(_lines(before), _lines(after), "before", "after", lineterm="", n=2)
+    return "\n".join(lines)
+
+
+def _lines(draft: Draft) -> list[str]:
+    head = [f"{name}: {value.decode('utf-8', 'backslashreplace')}" for name, value in draft.headers]
+    return [*head, "", *_readable(draft.body).splitlines()]
+
+
+def _readable(body: bytes) -> str:
+    try:
+        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "backslashreplace")
+
+
+def _refuse_locked(headers: Headers) -> None:
+    locked = sorted({name for name, _ in headers if name.startswith(RESERVED_PREFIX)})
+    if locked:
+        raise NotAllowed(f"headers that begin with {RESERVED_PREFIX} are Redrive's own: {', '.join(locked)}")

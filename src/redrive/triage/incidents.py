@@ -1,0 +1,71 @@
+"""Incidents: letters that failed the same way, looked at and looked after together."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from redrive.core.letter import DeadLetter
+from redrive.core.likeness import Likeness, in_common
+from redrive.core.ports.store import IncidentChange, IncidentRow, LetterRow, Page
+from redrive.core.query import Query
+from redrive.triage.desk import Desk
+
+LOOKED_AT = 50  # letters that are read whole to see what they have in common
+
+
+class Shown(NamedTuple):
+    """An incident, its latest letters, and what these have in common."""
+
+    incident: IncidentRow
+    latest: Sequence[LetterRow]
+    alike: Sequence[Likeness]
+    sample: DeadLetter | None
+
+
+async def find(
+    desk: Desk, *, state: str | None = "open", limit: int = 50, after: str | None = None
+) -> Page[IncidentRow]:
+    """A page of incidents, the latest first."""
+    return await desk.store.incidents(state=state, limit=limit, after=after)
+
+
+async def show(desk: Desk, incident_id: str) -> Shown:
+    """One incident, with what its latest letters have in common. Raises `LetterNotFound`."""
+    incident = await desk.store.incident(incident_id)
+    page = await desk.store.find(Query(fingerprint=incident.fingerprint), limit=LOOKED_AT)
+    letters = [(await desk.store.get(row.letter_id)).letter for row in page.rows]
+    return Shown(incident, page.rows, in_common(letters), letters[0] if letters else None)
+
+
+async def query_of(desk: Desk, incident_id: str) -> Query:
+    """The query for the letters of an incident. Raises `LetterNotFound`."""
+    return Query(fingerprint=(await desk.store.incident(incident_id)).fingerprint)
+
+
+async def note(desk: Desk, incident_id: str, text: str) -> IncidentRow:
+    """Put a note on an incident. Raises `LetterNotFound`."""
+    return await _change(desk, incident_id, "note", IncidentChange(note=text))
+
+
+async def assign(desk: Desk, incident_id: str, assignee: str) -> IncidentRow:
+    """Say who looks after it; nobody for an empty name. Raises `LetterNotFound`."""
+    return await _change(desk, incident_id, "assign", IncidentChange(assignee=assignee))
+
+
+async def mute(desk: Desk, incident_id: str) -> IncidentRow:
+    """Keep counting, but say no more about it. Raises `LetterNotFound`."""
+    return await _change(desk, incident_id, "mute", IncidentChange(state="muted"))
+
+
+async def resolve(desk: Desk, incident_id: str) -> IncidentRow:
+    """Close it; a new letter opens it again. Its letters stay as they are. Raises `LetterNotFound`."""
+    return await _change(desk, incident_id, "resolve", IncidentChange(state="resolved"))
+
+
+async def reopen(desk: Desk, incident_id: str) -> IncidentRow:
+    """Take back `mute` or `resolve`. Raises `LetterNotFound`."""
+    return await _change(desk, incident_id, "reopen", IncidentChange(state="open"))
+
+
+async def _change(desk: Desk, incident_id: str, verb: str, change: IncidentChange) -> IncidentRow:
+    act = desk.act(f"incidents.{verb}", selection=f"incident={incident_id}")
+    return await desk.store.change_incident(incident_id, change, act=act)

@@ -1,0 +1,193 @@
+"""The redriver: carries a redrive out, step by step, and can be killed at any point.
+
+    claim (its generation is spent) -> send back (once per letter and generation) -> record -> watch
+
+What was claimed and not recorded is claimed again after a crash, and sent with the same key: the broker answers with
+the message that it has. An answer may overtake the record; the record does not undo it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from uuid import uuid4
+
+from redrive.core.audit import Act
+from redrive.core.errors import (
+    BrokerError,
+    BrokerUnavailable,
+    RedriveError,
+    StateConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from redrive.core.ports import Broker, Clock
+from redrive.core.ports.store import Claimed, Store
+from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, next_move
+from redrive.triage.drive import FIRST_POLL, LONGEST_POLL, Drive, Told
+from redrive.triage.sending import send_back_of
+from redrive.triage.watch import why
+
+CHUNK = 500
+LEASE = timedelta(seconds=10)
+
+
+class Redriver:
+    """Carries out redrives. Many processes may: each redrive has one redriver at a time, the others watch it.
+
+    `brokers` by the name that letters have for them. `tell` hears how far each redrive is, often.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        brokers: Mapping[str, Broker],
+        *,
+        clock: Clock,
+        tell: Callable[[Told], None] | None = None,
+        chunk: int = CHUNK,
+    ) -> None:
+        self._store = store
+        self._brokers = brokers
+        self._clock = clock
+        self._tell = tell or (lambda _: None)
+        self._chunk = chunk
+        self._owner = uuid4().hex
+
+    async def serve(self) -> None:
+        """Take up every redrive that is to run, now and later, until cancelled."""
+        running: dict[str, asyncio.Task[Redrive]] = {}
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                with contextlib.suppress(StoreUnavailable):
+                    for redrive in await self._store.unfinished():
+                        if redrive.redrive_id not in running or running[redrive.redrive_id].done():
+                            running[redrive.redrive_id] = tasks.create_task(self.run(redrive.redrive_id))
+                await self._clock.sleep(LONGEST_POLL)
+
+    async def run(self, redrive_id: str) -> Redrive:
+        """Carry a redrive out until it no longer runs, and return it: done, stopped, paused or cancelled.
+
+        While another process does so, watch. A store or broker that is away is waited for. Raises `LetterNotFound`.
+        """
+        drive = Drive()
+        try:
+            while True:
+                try:
+                    redrive = await self._turn(redrive_id, drive)
+                except (StoreUnavailable, BrokerUnavailable) as error:
+                    drive.rest()
+                    if drive.told is not None:
+                        self._tell(drive.told._replace(waiting=str(error)))
+                else:
+                    if redrive.state is not RedriveState.RUNNING:
+                        return redrive
+                if drive.pause:
+                    await self._clock.sleep(drive.pause)
+        finally:
+            with contextlib.suppress(StoreError):
+                now = self._clock.now()
+                await self._store.take(redrive_id, owner=self._owner, now=now, until=now)
+
+    async def _turn(self, redrive_id: str, drive: Drive) -> Redrive:
+        """Do the next thing; `drive.pause` is how long to wait before the one after it."""
+        redrive = await self._store.redrive(redrive_id)
+        if redrive.state is not RedriveState.RUNNING:
+            await self._look(redrive, drive)
+            return redrive
+        now = self._clock.now()
+        if not await self._store.take(redrive_id, owner=self._owner, now=now, until=now + LEASE):
+            await self._look(redrive, drive, waiting="another process carries it out")
+            drive.pause = FIRST_POLL
+            return redrive
+        move = next_move(redrive, drive.progress or await self._look(redrive, drive))
+        if move.done or move.gate in (Gate.STOP, Gate.PAUSE):
+            return await self._halt(redrive, move, drive)
+        if move.gate is Gate.OPEN:
+            await self._send(redrive, move.step, drive)
+        else:
+            await self._wait(redrive, drive)
+        return redrive
+
+    async def _send(self, redrive: Redrive, step: int, drive: Drive) -> None:
+        bucket = drive.bucket(redrive, now=self._clock.now())
+        permits = bucket.take(self._chunk, now=self._clock.now())
+        if not permits:
+            drive.pause = bucket.next_in
+            return
+        claimed = await self._store.claim(redrive.redrive_id, step=step, limit=permits)
+        bucket.give_back(permits - len(claimed))
+        if not claimed:
+            drive.rest()
+        else:
+            drive.hurry()
+            try:
+                await self._publish(redrive, claimed)
+            except (BrokerUnavailable, StoreError):
+                raise  # what is claimed is claimed again, and sent with the same key
+            except (RedriveError, ValueError) as error:
+                await self._mark(redrive, RedriveState.PAUSED, f"a letter cannot be sent: {error}")
+        in_last_step = step == len(redrive.steps)
+        if not claimed or not in_last_step or drive.is_old(now=self._clock.now()):
+            await self._look(redrive, drive)
+
+    async def _publish(self, redrive: Redrive, claimed: Sequence[Claimed]) -> None:
+        by_broker: dict[str, list[Claimed]] = {}
+        for one in claimed:
+            by_broker.setdefault(one.broker, []).append(one)
+        for name, ours in by_broker.items():
+            broker = self._brokers.get(name)
+            if broker is None:
+                raise BrokerError(f"no broker named {name!r} is at hand")
+            message_ids = await broker.send_back([send_back_of(redrive, one) for one in ours])
+            messages = {one.letter_id: sent for one, sent in zip(ours, message_ids, strict=True)}
+            await self._store.sent(redrive.redrive_id, messages, at=self._clock.now())
+
+    async def _wait(self, redrive: Redrive, drive: Drive) -> None:
+        heard_by = self._clock.now() - redrive.report_within
+        if redrive.created_at <= heard_by:
+            await self._store.expire(redrive.redrive_id, before=heard_by, quiet=redrive.confirm == "quiet")
+        before = drive.progress
+        progress = await self._look(redrive, drive, waiting=await why(redrive, self._brokers))
+        if progress != before:
+            drive.hurry()
+        drive.rest()
+
+    async def _halt(self, redrive: Redrive, move: Move, drive: Drive) -> Redrive:
+        # Looked at again, because it may have been a while: what is decided here is final.
+        progress = await self._look(redrive, drive)
+        if next_move(redrive, progress) != move:
+            drive.hurry()
+            return redrive
+        if move.done:
+            marked = await self._mark(redrive, RedriveState.DONE, "")
+        elif move.gate is Gate.STOP:
+            marked = await self._mark(redrive, RedriveState.STOPPED, "a canary failed the same way")
+        else:
+            marked = await self._mark(redrive, RedriveState.PAUSED, await self._doubt(redrive, progress, move.step))
+        await self._look(marked, drive)
+        return marked
+
+    async def _doubt(self, redrive: Redrive, progress: Progress, step: int) -> str:
+        so_far = Progress(progress.steps[: step + 1])
+        otherwise, unheard = so_far.count(ItemStatus.FAILED_OTHERWISE), so_far.count(ItemStatus.UNCONFIRMED)
+        said = [f"{otherwise:,} failed in another way"] if otherwise else []
+        if unheard:
+            said.append(f"{unheard:,} not heard of within {redrive.report_within}: {await why(redrive, self._brokers)}")
+        return ", ".join(said)
+
+    async def _mark(self, redrive: Redrive, state: RedriveState, said: str) -> Redrive:
+        verb = {RedriveState.DONE: "end", RedriveState.STOPPED: "stop"}.get(state, "pause")
+        selection = f"redrive={redrive.redrive_id}"
+        act = Act(who="redriver", verb=f"redrives.{verb}", at=self._clock.now(), selection=selection)
+        try:
+            return await self._store.mark(redrive.redrive_id, state, why=said, act=act)
+        except StateConflict:  # somebody has ended it meanwhile
+            return await self._store.redrive(redrive.redrive_id)
+
+    async def _look(self, redrive: Redrive, drive: Drive, *, waiting: str = "") -> Progress:
+        progress = await self._store.progress(redrive.redrive_id)
+        drive.saw(progress, now=self._clock.now())
+        drive.told = Told(redrive, progress, waiting)
+        self._tell(drive.told)
+        return progress

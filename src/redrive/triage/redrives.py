@@ -1,0 +1,204 @@
+"""Redrives: plan one and see what it would do, begin it, look at it, pause, resume, cancel."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Literal, NamedTuple
+from uuid import uuid4
+
+from redrive.core.canary import Drawn, draw
+from redrive.core.errors import ConfigError, NotAllowed, StateConflict
+from redrive.core.life import LetterState
+from redrive.core.ports import Broker
+from redrive.core.ports.store import LetterRow, Page
+from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, Target, target_of
+from redrive.core.verdict import verdict
+from redrive.triage.desk import Desk
+from redrive.triage.selection import Preview, Selection
+
+REPORT_WITHIN = timedelta(minutes=5)
+Brokers = Mapping[str, Broker]
+"""Brokers by the name that letters have for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How letters are sent back.
+
+    `canary`: how many of each queue and type of error go first, step by step. `rate`: messages per second. `to`: the
+    lane of the group that failed, or the queue itself; None is the lane, and the queue where `target_queue` names
+    another one. `confirm`: how success is known. Parked letters need `over_cap`, those without an answer `again`.
+    Raises `ConfigError` with every mistake at once.
+    """
+
+    canary: Sequence[int] = ()
+    rate: float | None = None
+    to: Literal["lane", "queue"] | None = None
+    target_queue: str | None = None
+    confirm: Literal["reported", "quiet", "manual"] = "reported"
+    report_within: timedelta = REPORT_WITHIN
+    over_cap: bool = False
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        mistakes = []
+        if any(size < 1 for size in self.canary):
+            mistakes.append(f"canary: expected steps of 1 or more, such as 1,5,25, got {[*self.canary]}")
+        if self.rate is not None and not self.rate > 0:
+            mistakes.append(f"rate: expected more than 0 messages per second, got {self.rate!r}")
+        if self.to not in (None, "lane", "queue"):
+            mistakes.append(f"to: expected lane or queue, got {self.to!r}")
+        if self.confirm not in ("reported", "quiet", "manual"):
+            mistakes.append(f"confirm: expected reported, quiet or manual, got {self.confirm!r}")
+        if not self.report_within:
+            mistakes.append("report_within: expected more than zero")
+        if mistakes:
+            raise ConfigError(mistakes)
+
+    @property
+    def place(self) -> Literal["lane", "queue"]:
+        """Where letters go."""
+        return self.to or ("queue" if self.target_queue else "lane")
+
+    @property
+    def states(self) -> tuple[LetterState, ...]:
+        """The states of letters that may be sent back on these terms."""
+        parked = (LetterState.PARKED,) if self.over_cap else ()
+        return (LetterState.OPEN, *parked, *((LetterState.REDRIVING,) if self.again else ()))
+
+
+class Plan(NamedTuple):
+    """What a redrive would do: nothing has happened yet. `remarks` are sentences that a person should read first."""
+
+    selection: Selection
+    terms: Terms
+    preview: Preview
+    drawn: Drawn
+    targets: Mapping[Target, int]
+    remarks: Sequence[str]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many letters each step sends, the last included."""
+        return (*self.drawn.sizes, len(self.drawn.steps) - sum(self.drawn.sizes))
+
+
+async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: Random) -> Plan:
+    """Freeze what a redrive would send, where to, and in which steps."""
+    rows = [row for row in selection.rows if row.life.state in terms.states]
+    frozen = Selection(rows, selection.words)
+    targets = Counter(_target(row, terms) for row in rows)
+    drawn = draw([(row.queue, row.error_type) for row in rows], canary=terms.canary, random=random)
+    remarks = [*_left_out(selection, frozen), *[said for target in targets for said in await _about(target, brokers)]]
+    return Plan(frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks)
+
+
+async def create(desk: Desk, plan: Plan) -> Redrive:
+    """Begin a redrive as planned; a redriver takes it up. Raises `NotAllowed` for one of no letters."""
+    rows, terms = plan.selection.rows, plan.terms
+    if not rows:
+        raise NotAllowed("there is nothing to send back: no letter of this selection is in a state that allows it")
+    redrive = Redrive(
+        redrive_id=uuid4().hex[:12],
+        created_at=desk.clock.now(),
+        by=desk.who,
+        selection=plan.selection.words,
+        total=len(rows),
+        steps=plan.drawn.sizes,
+        rate=terms.rate,
+        to=terms.place,
+        target_queue=terms.target_queue,
+        confirm=terms.confirm,
+        report_within=terms.report_within,
+        over_cap=terms.over_cap,
+        again=terms.again,
+        targets=tuple(plan.targets),
+        failed_on=tuple(sorted({row.app_version for row in rows if row.app_version})),
+    )
+    items = [Planned(row.letter_id, row.life.version, step) for row, step in zip(rows, plan.drawn.steps, strict=True)]
+    act = desk.act("letters.redrive", selection=redrive.selection, count=len(rows), redrive_id=redrive.redrive_id)
+    await desk.store.create(redrive, items, act=act)
+    return redrive
+
+
+class Shown(NamedTuple):
+    """A redrive, how far it is, and that in one sentence."""
+
+    redrive: Redrive
+    progress: Progress
+    verdict: str
+
+
+async def find(desk: Desk, *, limit: int = 50, after: str | None = None) -> Page[Redrive]:
+    """A page of redrives, the latest first."""
+    return await desk.store.redrives(limit=limit, after=after)
+
+
+async def show(desk: Desk, redrive_id: str) -> Shown:
+    """One redrive. Raises `LetterNotFound`."""
+    redrive = await desk.store.redrive(redrive_id)
+    progress = await desk.store.progress(redrive_id)
+    return Shown(redrive, progress, verdict(redrive, progress))
+
+
+async def pause(desk: Desk, redrive_id: str, *, why: str = "") -> Redrive:
+    """Send nothing more until it is resumed; what is out stays out. Raises `LetterNotFound`, `StateConflict`."""
+    return await _mark(desk, redrive_id, RedriveState.PAUSED, why or f"by {desk.who}")
+
+
+async def resume(desk: Desk, redrive_id: str) -> Redrive:
+    """Go on, also past canaries that failed in another way or were not heard of: they have been seen now.
+
+    Raises `LetterNotFound`, `StateConflict` for one that has ended.
+    """
+    progress = await desk.store.progress(redrive_id)
+    accepted = progress.count(ItemStatus.FAILED_OTHERWISE, ItemStatus.UNCONFIRMED)
+    return await _mark(desk, redrive_id, RedriveState.RUNNING, "", accepted=accepted)
+
+
+async def cancel(desk: Desk, redrive_id: str, *, why: str = "") -> Redrive:
+    """End it: what was not sent stays untouched, what is out is still heard. Raises as `resume`."""
+    return await _mark(desk, redrive_id, RedriveState.CANCELLED, why or f"by {desk.who}")
+
+
+async def _mark(desk: Desk, redrive_id: str, state: RedriveState, why: str, *, accepted: int | None = None) -> Redrive:
+    redrive = await desk.store.redrive(redrive_id)
+    if redrive.state is state:
+        return redrive
+    if redrive.state in ENDED:
+        raise StateConflict(f"redrive {redrive_id} has ended: {redrive.state}")
+    act = desk.act(f"redrives.{_VERBS[state]}", selection=f"redrive={redrive_id}")
+    return await desk.store.mark(redrive_id, state, why=why, act=act, accepted=accepted)
+
+
+_VERBS = {RedriveState.PAUSED: "pause", RedriveState.RUNNING: "resume", RedriveState.CANCELLED: "cancel"}
+
+
+def _target(row: LetterRow, terms: Terms) -> Target:
+    came_from = Target(row.broker, row.queue, row.group)
+    return target_of(came_from, to=terms.place, target_queue=terms.target_queue)
+
+
+def _left_out(asked: Selection, frozen: Selection) -> Sequence[str]:
+    states = Counter(row.life.state for row in asked.rows) - Counter(row.life.state for row in frozen.rows)
+    return [f"{number:,} left out: {state}{_ADVICE.get(state, '')}" for state, number in states.items()]
+
+
+_ADVICE = {
+    LetterState.PARKED: ", at the generation cap; --over-cap sends them all the same",
+    LetterState.REDRIVING: ", sent before and not heard of; --again sends them once more",
+}
+
+
+async def _about(target: Target, brokers: Brokers) -> Sequence[str]:
+    """What a person should know about a target before anything goes there."""
+    broker = brokers.get(target.broker)
+    if broker is None:
+        return [f"no broker named {target.broker!r} is at hand: its letters cannot be sent from here"]
+    if target.group:
+        return []
+    groups = sorted({group for queue, group in await broker.queues() if queue == target.queue and group})
+    seen = f"every group sees them: {', '.join(groups)}" if groups else "no group reads it yet"
+    return [f"letters go to the queue {target.queue} itself, {seen}; nothing reports back"]

@@ -1,0 +1,109 @@
+"""A selection: letters as they were when somebody looked, frozen by id and version."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+
+from redrive.core.errors import NotAllowed
+from redrive.core.life import LetterState
+from redrive.core.ports.store import LetterRow, StoredLetter
+from redrive.core.query import Query
+from redrive.triage.desk import Desk
+
+MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a selection holds, before anything is done to it."""
+
+    count: int
+    by_queue: Mapping[str, int]
+    by_error_type: Mapping[str, int]
+    by_state: Mapping[str, int]
+    oldest_at: datetime | None
+    newest_at: datetime | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Letters as they were previewed. What changes afterwards is left alone by whatever is done to the selection."""
+
+    rows: Sequence[LetterRow]
+    words: str
+
+    def versions(self) -> dict[str, int]:
+        """The version of each letter."""
+        return {row.letter_id: row.life.version for row in self.rows}
+
+    def preview(self) -> Preview:
+        """Count it."""
+        instants = [row.failed_at for row in self.rows]
+        return Preview(
+            count=len(self.rows),
+            by_queue=_counted(row.queue for row in self.rows),
+            by_error_type=_counted(row.error_type for row in self.rows),
+            by_state=_counted(row.life.state.value for row in self.rows),
+            oldest_at=min(instants, default=None),
+            newest_at=max(instants, default=None),
+            words=self.words,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to select: a query, ids, or explicitly everything; and the states that are meant if the query names none."""
+
+    query: Query = field(default_factory=Query)
+    letter_ids: Sequence[str] = ()
+    everything: bool = False
+    states: Sequence[LetterState] = (LetterState.OPEN,)
+    limit: int = MOST
+
+
+async def select(desk: Desk, wanted: Wanted) -> Selection:
+    """Freeze the letters that are wanted, oldest first.
+
+    Ids are taken as they are, in whatever state. Raises `NotAllowed` without a filter, ids or an explicit all, and
+    `LetterNotFound` for an id that is not there.
+    """
+    if wanted.letter_ids:
+        return await _by_ids(desk, wanted.letter_ids)
+    if wanted.query == Query() and not wanted.everything:
+        raise NotAllowed("name a filter, or say that you mean all letters")
+    states = (wanted.query.state,) if wanted.query.state else wanted.states
+    rows: list[LetterRow] = []
+    for state in states:
+        query = replace(wanted.query, state=state)
+        rows.extend(await desk.store.select(query, limit=wanted.limit - len(rows)))
+    return Selection(rows, in_words(wanted.query, states))
+
+
+def in_words(query: Query, states: Sequence[LetterState]) -> str:
+    """The filter as a person would say it: `queue=orders, error_type=KeyError, state=open`."""
+    said = [
+        f"{one.name}={value.isoformat() if isinstance(value, datetime) else value}"
+        for one in fields(query)
+        if one.name != "state" and (value := getattr(query, one.name)) is not None
+    ]
+    return ", ".join((*(said or ["all letters"]), f"state={'|'.join(states)}"))
+
+
+async def _by_ids(desk: Desk, letter_ids: Sequence[str]) -> Selection:
+    rows = [row_of(await desk.store.get(letter_id)) for letter_id in dict.fromkeys(letter_ids)]
+    return Selection(rows, f"letter={'|'.join(row.letter_id for row in rows)}")
+
+
+def row_of(stored: StoredLetter) -> LetterRow:
+    """A whole letter as the row of a list."""
+    same = {name: getattr(stored.letter, name) for name in _ROW}
+    return LetterRow(**same, reason=stored.letter.reason.value, life=stored.life, note=stored.note)
+
+
+_ROW = tuple(one.name for one in fields(LetterRow) if one.name not in ("life", "note", "reason"))
+
+
+def _counted(values: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(values).most_common())

@@ -1,0 +1,35 @@
+"""While a redrive waits: what its consumers are doing, in one sentence."""
+
+from collections.abc import Mapping
+
+from redrive.core.errors import BrokerError, QueueNotFound
+from redrive.core.ports import Broker
+from redrive.core.redrive import Redrive, Target, Waiting, why_waiting
+
+_LOOKED_AT = 20  # targets; a redrive to more queues than that is told about the first ones
+_AT_WORK = why_waiting(Waiting(alive=1))
+
+
+async def why(redrive: Redrive, brokers: Mapping[str, Broker]) -> str:
+    """Why nothing comes back: the first target where something is wrong, else that the consumers are working."""
+    for target in redrive.targets[:_LOOKED_AT]:
+        broker = brokers.get(target.broker)
+        said = why_waiting(await _look(broker, target, redrive.failed_on)) if broker and target.group else _AT_WORK
+        if said != _AT_WORK:
+            return said if len(redrive.targets) == 1 else f"{target.queue}: {said}"
+    return _AT_WORK
+
+
+async def _look(broker: Broker, target: Target, failed_on: tuple[str, ...]) -> Waiting:
+    try:
+        depth = await broker.depth(target.queue, group=target.group)
+        alive = await broker.alive(target.queue, group=target.group)
+    except QueueNotFound:
+        return Waiting()
+    except BrokerError as error:
+        return Waiting(paused=f"the broker does not answer: {error}")
+    holding_back = next((worker.paused for worker in alive if worker.paused), None)
+    if any(worker.paused is None for worker in alive):
+        holding_back = None
+    versions = tuple(worker.version for worker in alive if worker.version)
+    return Waiting(depth.paused or holding_back, len(alive), versions, failed_on)

@@ -1,0 +1,59 @@
+"""The keeper: copies a DLQ into the store and leaves it as it is."""
+
+import asyncio
+from datetime import timedelta
+
+from redrive.core.errors import BrokerError
+from redrive.core.outcome import RetryLater
+from redrive.core.ports import Clock, NativeDeadLetters
+from redrive.worker.intake import Found, Intake
+
+BATCH = 500
+LOOK = timedelta(seconds=1)
+
+
+class Keeper:
+    """Reads a DLQ from its beginning and then on from where it was. Begins anew in each process: nothing is lost by it.
+
+    What it has read before, the store knows by letter and generation.
+    """
+
+    def __init__(self, dead_letters: NativeDeadLetters, intake: Intake, *, clock: Clock) -> None:
+        self._dead_letters = dead_letters
+        self._intake = intake
+        self._clock = clock
+        self._read_to: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.caught_up = False
+
+    def start(self) -> None:
+        """Begin to read, in a task of the running loop."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End. Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                more = await self._read_on()
+            except BrokerError:
+                more = False
+            if not more:
+                await self._clock.sleep(LOOK)
+
+    async def _read_on(self) -> bool:
+        """Copy the next entries; False if there is nothing to do just now."""
+        entries = await self._dead_letters.peek(BATCH + 1, start=self._read_to)
+        new = [entry for entry in entries if entry.entry_id != self._read_to]
+        if not new:
+            self.caught_up = True
+            return False
+        taken = await self._intake.take([Found(one.entry_id, self._intake.letter(one.letter)) for one in new])
+        if any(isinstance(answer, RetryLater) for answer in taken):
+            return False
+        self._read_to = new[-1].entry_id
+        return True

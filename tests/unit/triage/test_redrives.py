@@ -1,0 +1,121 @@
+from random import Random
+from typing import Any
+
+import pytest
+
+from redrive.core.errors import ConfigError, NotAllowed, StateConflict
+from redrive.core.life import LetterState
+from redrive.core.ports import Options
+from redrive.core.redrive import RedriveState, Target
+from redrive.triage import audit, letters, redrives
+from redrive.triage.redrives import Plan, Terms
+from tests.unit.triage.bench import Bench
+
+
+async def plan(bench: Bench, **terms: Any) -> Plan:
+    selection = await bench.selection(everything=True, states=tuple(LetterState))
+    return await redrives.plan(selection, Terms(**terms), brokers=bench.brokers, random=Random(1))
+
+
+@pytest.mark.parametrize(
+    ("terms", "mistake"),
+    [
+        ({"canary": (0, 5)}, "canary: expected steps of 1 or more"),
+        ({"rate": 0}, "rate: expected more than 0"),
+        ({"rate": float("nan")}, "rate: expected more than 0"),
+        ({"to": "moon"}, "to: expected lane or queue"),
+        ({"confirm": "maybe"}, "confirm: expected reported, quiet or manual"),
+    ],
+)
+def test_terms_that_cannot_work_are_refused(terms: Any, mistake: str) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        Terms(**terms)
+
+
+async def test_a_plan_tells_steps_and_targets_and_does_nothing() -> None:
+    bench = Bench()
+    await bench.collect(40)
+
+    planned = await plan(bench, canary=(1, 5))
+
+    assert planned.sizes == (1, 5, 34)
+    assert planned.targets == {Target("memory", "orders", "shop"): 40}
+    assert planned.remarks == []
+    assert planned.preview.count == 40
+    assert await bench.states() == {"open": 40}
+    assert (await redrives.find(bench.desk)).rows == []
+
+
+async def test_a_plan_says_who_will_see_letters_that_go_to_the_queue_itself() -> None:
+    bench = Bench()
+    await bench.collect(2, group="")
+    for group in ("shop", "audit"):
+        await bench.broker.subscribe("orders", group=group, options=Options(owner="x"))
+
+    planned = await plan(bench)
+
+    assert planned.targets == {Target("memory", "orders"): 2}
+    assert planned.remarks == [
+        "letters go to the queue orders itself, every group sees them: audit, shop; nothing reports back"
+    ]
+
+
+async def test_a_plan_says_what_it_leaves_out_and_what_it_cannot_reach() -> None:
+    bench = Bench()
+    await bench.collect(3)
+    await letters.discard(bench.desk, await bench.selection(letter_ids=["letter-0"]))
+    await bench.collect(1, prefix="parked", generation=5)
+    await bench.collect(1, prefix="far", broker="kafka")
+
+    planned = await plan(bench)
+
+    assert planned.preview.count == 3
+    assert planned.remarks == [
+        "1 left out: discarded",
+        "1 left out: parked, at the generation cap; --over-cap sends them all the same",
+        "no broker named 'kafka' is at hand: its letters cannot be sent from here",
+    ]
+    assert (await plan(bench, over_cap=True)).preview.by_state == {"open": 3, "parked": 1}
+
+
+async def test_another_queue_means_the_queue_itself_unless_the_lane_is_asked_for() -> None:
+    bench = Bench()
+    await bench.collect(1)
+
+    assert [*(await plan(bench, target_queue="repairs")).targets] == [Target("memory", "repairs")]
+    assert [*(await plan(bench, target_queue="repairs", to="lane")).targets] == [Target("memory", "repairs", "shop")]
+
+
+async def test_a_redrive_is_created_as_planned_and_audited() -> None:
+    bench = Bench()
+    await bench.collect(10)
+    planned = await plan(bench, canary=(2,), rate=5)
+
+    redrive = await redrives.create(bench.desk, planned)
+    shown = await redrives.show(bench.desk, redrive.redrive_id)
+
+    assert (redrive.by, redrive.total, redrive.steps, redrive.failed_on) == ("sam", 10, (2,), ("v1",))
+    assert shown.redrive == redrive
+    assert [sum(step.values()) for step in shown.progress.steps] == [2, 8]
+    (record,) = (await audit.find(bench.desk)).rows
+    assert (record.verb, record.count) == ("letters.redrive", 10)
+
+
+async def test_there_is_no_redrive_of_nothing() -> None:
+    bench = Bench()
+
+    with pytest.raises(NotAllowed, match="nothing to send back"):
+        await redrives.create(bench.desk, await plan(bench))
+
+
+async def test_a_redrive_that_has_ended_does_not_begin_again() -> None:
+    bench = Bench()
+    await bench.collect(2)
+    redrive = await redrives.create(bench.desk, await plan(bench))
+
+    assert (await redrives.pause(bench.desk, redrive.redrive_id)).state is RedriveState.PAUSED
+    assert (await redrives.pause(bench.desk, redrive.redrive_id)).state is RedriveState.PAUSED
+    assert (await redrives.resume(bench.desk, redrive.redrive_id)).state is RedriveState.RUNNING
+    assert (await redrives.cancel(bench.desk, redrive.redrive_id)).state is RedriveState.CANCELLED
+    with pytest.raises(StateConflict, match="has ended: cancelled"):
+        await redrives.resume(bench.desk, redrive.redrive_id)

@@ -1,0 +1,57 @@
+"""What the breaker hears of how handlers end."""
+
+from datetime import UTC, datetime
+from random import Random
+
+from redrive.clock import SystemClock
+from redrive.core.delivery import Delivery
+from redrive.core.letter import Source
+from redrive.core.message import Message
+from redrive.core.outcome import Settlement
+from redrive.observe.bus import Bus
+from redrive.worker.breaker import Breaker, BreakerRules
+from redrive.worker.consumer import Consumer, Treatment
+from redrive.worker.outcomes import Outcomes, Surroundings
+
+
+def outcomes(breaker: Breaker) -> Outcomes:
+    return Outcomes(
+        Consumer("orders", print, Treatment()),
+        source=Source(broker="memory", incarnation="1"),
+        around=Surroundings(SystemClock(), Bus(), Random(1)),
+        breaker=breaker,
+        opened=lambda: None,
+    )
+
+
+def delivery(number: int) -> Delivery:
+    return Delivery(Message(str(number), "orders", b""), "shop", datetime.now(UTC))
+
+
+def test_the_breaker_counts_successes_that_are_not_settled_yet() -> None:
+    breaker = Breaker(BreakerRules(outcomes=20, share=0.5))
+    ending = outcomes(breaker)
+
+    ends = [
+        ending.failure(delivery(number), ConnectionError(), took=0.0)
+        if number % 10 == 0
+        else ending.success(delivery(number))
+        for number in range(1000)
+    ]
+
+    assert not breaker.is_open
+    assert all(isinstance(end, Settlement) for end in ends)
+
+
+def test_successes_told_with_a_settle_call_close_the_breaker() -> None:
+    breaker = Breaker(BreakerRules(outcomes=5, messages=5, successes=3))
+    ending = outcomes(breaker)
+    for number in range(5):
+        ending.failure(delivery(number), ConnectionError(), took=0.0)
+    breaker.probe()
+    for number in range(3):
+        ending.success(delivery(number))
+
+    assert breaker.is_open
+    assert [ending.tell_breaker(), ending.tell_breaker()] == [True, False]
+    assert breaker.why is None
