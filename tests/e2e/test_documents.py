@@ -1,5 +1,6 @@
 """The README and the tutorial are read by newcomers, who type what stands there."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +29,8 @@ def commands(document: Path) -> list[str]:
 
 
 class Folder:
+    """An empty folder with the programs of a document, in which its commands are typed."""
+
     def __init__(self, path: Path, document: Path) -> None:
         self.path = path
         bin_folder = Path(sys.executable).parent
@@ -38,9 +42,9 @@ class Folder:
         for name, text in files(document).items():
             (path / name).write_text(text)
 
-    def run(self, command: str) -> str:
+    def run(self, command: str, *, status: int = 0) -> str:
         done = subprocess.run(
-            shlex.split(command),
+            ["bash", "-c", command],
             cwd=self.path,
             env=self.environment,
             capture_output=True,
@@ -48,53 +52,78 @@ class Folder:
             check=False,
             timeout=60,
         )
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert done.returncode == status, (command, done.stdout, done.stderr)
         return done.stdout
 
-    def run_until_dead(self, command: str, *, letters: int) -> str:
-        process = subprocess.Popen(
-            shlex.split(command), cwd=self.path, env=self.environment, stdout=subprocess.PIPE, text=True
-        )
+    @contextlib.contextmanager
+    def running(self, command: str) -> Iterator[Path]:
+        """A program in the first terminal, while the second one is used; gives the file with what it prints."""
+        output = self.path / "output.txt"
+        with output.open("w") as stdout:
+            process = subprocess.Popen(shlex.split(command), cwd=self.path, env=self.environment, stdout=stdout)
+            try:
+                yield output
+            finally:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(60) == 0
+
+    def wait_for_letters(self, count: int) -> None:
         ends = time.monotonic() + 60
-        while int(self.run("redrive dlq length --queue orders").split()[-1]) < letters:
+        while not (self.path / "letters.db").exists() or self.letters() < count:
             assert time.monotonic() < ends, "the letters did not come in time"
-        process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-        return said
+            time.sleep(0.2)
+
+    def letters(self) -> int:
+        return len(self.run("redrive letters list --json").splitlines())
+
+
+FIX = 'raise redrive.GiveUp("no customer", code="no_customer")', "return"
 
 
 def test_the_first_program_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
     folder = Folder(tmp_path, README)
-    typed = [command for command in commands(README) if not command.startswith("make")]
-    assert [shlex.split(command)[:2] for command in typed] == [
-        ["redrive", "publish"],
-        ["redrive", "publish"],
-        ["python", "first.py"],
-        ["redrive", "dlq"],
-        ["redrive", "dlq"],
-    ]
+    typed = [command for command in commands(README) if not command.startswith(("make", "export"))]
+    assert [shlex.split(command)[0] for command in typed] == ["redrive", "printf", "python", *["redrive"] * 3]
 
     for command in typed[:2]:
         folder.run(command)
-    assert "charging Ada with key orders:" in folder.run_until_dead(typed[2], letters=1)
+    with folder.running(typed[2]) as output:
+        folder.wait_for_letters(3)
+        assert "no customer" in folder.run(typed[3])
+        assert "no customer" in folder.run(typed[4])
+        said = folder.run(typed[5], status=1)
+    assert said.splitlines()[-1] in README.read_text()
+    assert "same failure" in said
+    assert "charging Ada with key orders:" in output.read_text()
 
-    assert "no customer" in folder.run(typed[3])
-    assert "1" in folder.run(typed[4])
+    program = tmp_path / "first.py"
+    program.write_text(program.read_text().replace(*FIX))
+    with folder.running(typed[2]):
+        said = folder.run(typed[5])
+    assert said.splitlines()[-1] in README.read_text()
+    assert "3 resolved, 0 unconfirmed" in said
 
 
 def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
     folder = Folder(tmp_path, TUTORIAL)
-    said = {}
-    for command in commands(TUTORIAL):
-        if command == "python first.py":
-            said[command] = folder.run_until_dead(command, letters=2)
-        else:
-            said[command] = folder.run(command if "worker" not in command else "redrive worker --help")
+    typed = commands(TUTORIAL)
+    start = typed.index("python first.py")
+    for command in typed[:start]:
+        folder.run(command)
 
-    assert "charging Ada" in said["python first.py"]
-    assert "invalid" in said["redrive dlq peek --queue orders"]
-    assert "2" in said["redrive dlq redrive --queue orders --all --yes"]
+    said = {}
+    with folder.running(typed[start]) as output:
+        folder.wait_for_letters(2)
+        for command in typed[start + 1 :]:
+            if "worker" in command:
+                folder.run("redrive worker --help")
+            else:
+                said[command] = folder.run(command, status=1 if "--canary" in command else 0)
+
+    assert "charging Ada" in output.read_text()
+    assert "invalid" in said["redrive letters list"]
+    assert "would redrive 2 letters" in said["redrive letters redrive --all"]
+    assert "failed the same way" in said["redrive letters redrive --all --canary 1 --yes"]
 
 
 def test_the_test_of_the_tutorial_passes(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A supervised process: works on an app's queues, or runs its suspects, and tells its supervisor that it turns.
+"""A supervised process: works on an app's queues, runs its suspects, or the way back; tells that it turns.
 
 Started by `redrive worker`, not by people.
 """
@@ -20,8 +20,8 @@ from redrive.core.ports import Obituary
 from redrive.observe.bus import Subscriber
 from redrive.observe.event_log import EventLog
 from redrive.observe.logs import set_up_logs
-from redrive.wiring import event_loop_factory
-from redrive.worker.crew import Crew
+from redrive.wiring import event_loop_factory, freeze_startup
+from redrive.worker.crew import GRACE, Crew
 from redrive.worker.supervisor import BAD_CONFIG, Order, Role
 
 BEAT = 0.5
@@ -89,20 +89,28 @@ async def _serve(app: App, channel: Channel, given: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if given.role is Role.SUSPECTS:
-        obituary = Obituary(given.late, given.epitaph) if given.late else None
-        async with app.suspects(obituary=obituary) as crew, _beating(crew, channel, stop):
-            await crew.run_suspects(stop)
-        return
-    async with app.worker(takes_suspects=False) as crew, _beating(crew, channel, stop):
-        await stop.wait()
+    match given.role:
+        case Role.SUSPECTS:
+            obituary = Obituary(given.late, given.epitaph) if given.late else None
+            async with app.suspects(obituary=obituary) as crew, _beating(channel, stop, crew):
+                await crew.run_suspects(stop)
+        case Role.COLLECTOR:
+            async with app.way_back() as begun, _beating(channel, stop):
+                if begun:
+                    await stop.wait()
+        case Role.WORKER:
+            async with app.worker(takes_suspects=False) as crew, _beating(channel, stop, crew):
+                freeze_startup()
+                await stop.wait()
 
 
 @contextlib.asynccontextmanager
-async def _beating(crew: Crew, channel: Channel, stop: asyncio.Event) -> AsyncIterator[None]:
+async def _beating(channel: Channel, stop: asyncio.Event, crew: Crew | None = None) -> AsyncIterator[None]:
+    owner, grace = (crew.owner, crew.grace) if crew else (f"collector {os.getpid()}", GRACE)
+
     async def beat() -> None:
-        said = {"owner": crew.owner, "grace": crew.grace.total_seconds()}
-        while channel.tell(**said, suspects=crew.suspects_waiting):  # noqa: ASYNC110 - a beat is a beat
+        said = {"owner": owner, "grace": grace.total_seconds()}
+        while channel.tell(**said, suspects=crew.suspects_waiting if crew else 0):  # noqa: ASYNC110 - a beat is a beat
             await asyncio.sleep(BEAT)
         stop.set()
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FRAME = 0.2  # seconds between two pictures on a terminal
 LINE = 1.0  # seconds between two lines elsewhere
+LATEST_BEGIN = 8.0  # seconds until somebody looks at the letters
 
 
 async def demo(
@@ -32,8 +33,9 @@ async def demo(
 ) -> Exit:
     """See it work: a queue, workers that fail and die, and where every message ends up.
 
-    Five queues in an SQLite file in a temporary folder, a producer, and supervised worker processes. Exits with
-    0 only if, at the end, published = done + waiting + scheduled + in flight + dead.
+    Five queues in an SQLite file in a temporary folder, a producer, and supervised worker processes. Dead letters are
+    collected, the worst incident is found and fixed, and sent back, canary first. Exits with 0 only if, at the end,
+    published = done + waiting + scheduled + in flight + dead + discarded.
     """
     from rich.console import Console
 
@@ -48,7 +50,7 @@ async def demo(
         raise ConfigError(mistakes)
     console = Console(width=None if sys.stdout.isatty() else 110, quiet=json)
     with tempfile.TemporaryDirectory(prefix="redrive-demo-") as folder:
-        picture = await _play(Path(folder) / "queue.db", seconds=seconds, rate=rate, console=console)
+        picture = await _play(Path(folder), seconds=seconds, rate=rate, console=console)
     if json:
         tell(fact(picture), "", as_json=True)
     else:
@@ -61,33 +63,54 @@ async def demo(
     return Exit.OK if right else Exit.NO
 
 
-async def _play(path: Path, *, seconds: float, rate: float, console: "Console") -> "Picture":
-    from redrive.cli.demo_stage import Stage, worker_process
-    from redrive.wiring import connect
+async def _play(folder: Path, *, seconds: float, rate: float, console: "Console") -> "Picture":
+    from redrive.cli.demo_deployment import deploy
+    from redrive.cli.demo_stage import Stage
+    from redrive.cli.demo_story import Story
+    from redrive.cli.demo_worker import DemoWorker
+    from redrive.clock import SystemClock
+    from redrive.triage.desk import Desk
+    from redrive.wiring import connect, open_store
 
-    url = f"sqlite:///{path}"
-    broker = connect(url)
+    urls = {"broker": f"sqlite:///{folder}/queue.db", "store": f"sqlite:///{folder}/letters.db"}
+    broker, store = connect(urls["broker"]), open_store(urls["store"])
+    stage = Stage(broker, store, seconds=seconds, rate=rate)
+    worker = DemoWorker(**urls, hear=stage.hear)
+
+    async def bring_version_2() -> None:
+        deploy(urls["broker"], version="2")
+        await worker.stop()
+        await worker.start()
+
+    story = Story(Desk(store, SystemClock(), "demo"), broker, deploy=bring_version_2)
+    stop = _asked_to_stop()
     try:
-        stage = Stage(broker, seconds=seconds, rate=rate)
         await stage.set_up()
-        stop = _asked_to_stop()
-        async with worker_process(url, stage) as worker:
-            producing = asyncio.create_task(stage.produce(stop))
-            with _screen(console) as show:
-                while not (stop.is_set() or producing.done() or worker.returncode is not None):
-                    show(await stage.look())
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(stop.wait(), min(show.every, max(0, seconds - stage.elapsed)))
-                    if stage.elapsed >= seconds:
-                        stop.set()
-            stop.set()
-            await producing
-        if worker.returncode not in (0, -signal.SIGTERM):  # the latter: told to stop before it had begun
-            complain(stage.worker_said)
-            raise BrokerError(f"the worker ended with status {worker.returncode}")
-        return await stage.look()
+        await worker.start()
+        at_work = asyncio.gather(stage.produce(stop), story.tell(after=min(seconds / 4, LATEST_BEGIN)))
+        with _screen(console) as show:
+            while not (stop.is_set() or at_work.done() or worker.has_ended):
+                show(story.beside(await stage.look()))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), min(show.every, max(0, seconds - stage.elapsed)))
+                if stage.elapsed >= seconds:
+                    stop.set()
+        stop.set()
+        await story.end()
+        await at_work
+        _refuse_bad_end(await worker.stop(), stage.worker_said)
+        return story.beside(await stage.look(settled=True))
     finally:
+        await worker.stop()
+        await store.aclose()
         await broker.aclose()
+
+
+def _refuse_bad_end(status: int | None, said: Iterable[str]) -> None:
+    """Raise `BrokerError` unless the worker ended in good order, or was told to stop before it had begun."""
+    if status not in (0, -signal.SIGTERM):
+        complain(said)
+        raise BrokerError(f"the worker ended with status {status}")
 
 
 def _asked_to_stop() -> asyncio.Event:
@@ -103,6 +126,7 @@ class Screen:
     def __init__(self, console: "Console", live: "Live | None") -> None:
         self._console = console
         self._live = live
+        self._told = 0
         self.every = FRAME if live else LINE
 
     def __call__(self, picture: "Picture") -> None:
@@ -110,7 +134,11 @@ class Screen:
 
         console = self._console
         if self._live is None:
-            console.print(line(picture), highlight=False)
+            console.print(line(picture), highlight=False, soft_wrap=True)
+            done = [text for text, done in picture.story if done]
+            for text in done[self._told :]:
+                console.print(f"         {text}", highlight=False, soft_wrap=True)
+            self._told = len(done)
         else:
             self._live.update(draw(picture, width=console.width, height=console.height), refresh=True)
 

@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass
 
 from redrive.app import App
+from redrive.cli.demo_deployment import deployed_version
 from redrive.cli.demo_fates import EMAILS, GROUP, IMPORTS, PAYMENTS, REFUNDS, THUMBNAILS
 from redrive.config import load_settings
 from redrive.core.classify import Classifier
@@ -24,8 +25,8 @@ class ProviderTimeout(ConnectionError):
     """The payment provider did not answer."""
 
 
-class AlreadyRefunded(Exception):
-    """The money was sent back before: no retry can help."""
+class MissingRate(Exception):
+    """No exchange rate for a currency: the bug of version 1. No retry can help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,10 @@ class Receipt:
     number: int
 
 
-app = App(load_settings().broker, name=GROUP, version="demo", grace=3)
+BROKER = load_settings().broker
+VERSION = deployed_version(BROKER)
+
+app = App(BROKER, name=GROUP, version=VERSION, grace=3)
 
 
 @app.consumer(EMAILS.queue, output=EMAILS.receipts, lease=LEASE, retry=RETRY)
@@ -68,12 +72,12 @@ async def charge(work: Work, delivery: Delivery) -> Receipt:
     REFUNDS.queue,
     output=REFUNDS.receipts,
     lease=LEASE,
-    retry=RetryPolicy(classify=Classifier(permanent=[AlreadyRefunded])),
+    retry=RetryPolicy(classify=Classifier(permanent=[MissingRate])),
 )
 async def refund(work: Work) -> Receipt:
-    """Refuse one in four."""
-    if work.number % 4 == 1:
-        raise AlreadyRefunded(f"refund {work.number} was paid before")
+    """Have a bug, until version 2."""
+    if work.number % 2 and VERSION == "1":
+        raise MissingRate(f"no exchange rate for refund {work.number}")
     return await work.carry_out()
 
 

@@ -1,41 +1,35 @@
-"""The demo while it runs: a producer, a worker process under its supervisor, and what is seen of both."""
+"""The demo while it runs: a producer, and what is seen of the worker and of the letters."""
 
 import asyncio
 import json
-import os
-import signal
-import sys
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from redrive.cli.demo_fates import FATES, GROUP, Fate, in_turn, payload
-from redrive.cli.demo_view import Count, News, Picture
-from redrive.core.errors import BrokerError
+from redrive.cli.demo_view import Count, News, Picture, Trouble
+from redrive.core.errors import LetterNotFound
+from redrive.core.life import LetterState
 from redrive.core.message import Message
-from redrive.core.ports import Broker, Options
+from redrive.core.ports import Broker, Depth, Options
+from redrive.core.ports.store import Store
 
-PROCESSES = 2
 TICK = 0.1
 PAGE = 200
-LONGEST_LINE = 1024 * 1024
-PATIENCE = 15.0  # seconds for the worker to stop in good order
+SHOWN = 6  # incidents
 
 
 class Stage:
     """What the demo knows: its own count of what it published, and what it saw of the rest."""
 
-    def __init__(self, broker: Broker, *, seconds: float, rate: float) -> None:
+    def __init__(self, broker: Broker, store: Store, *, seconds: float, rate: float) -> None:
         self._broker = broker
+        self._store = store
         self._seconds = seconds
         self._rate = rate
         self._begun = time.monotonic()
         self._published: Counter[str] = Counter()
-        self._letters: Counter[tuple[str, str]] = Counter()
-        self._last_entry: dict[str, str] = {}
         self._news: deque[News] = deque(maxlen=40)
         self._deaths = 0
         self.worker_said: deque[str] = deque(maxlen=5)
@@ -67,94 +61,69 @@ class Stage:
                 made += number
             await asyncio.sleep(TICK)
 
-    async def listen(self, lines: asyncio.StreamReader) -> None:
-        """Read the worker's log until it ends."""
-        async for raw in lines:
-            text = raw.decode("utf-8", "replace").rstrip()
-            try:
-                said = json.loads(text)
-            except ValueError:
-                self.worker_said.append(text)
-                continue
-            self._deaths += said.get("message") == "worker died"
-            if news := _news(said):
-                self._news.append(news)
+    def hear(self, line: str) -> None:
+        """Take note of a line of the worker's log."""
+        try:
+            said = json.loads(line)
+        except ValueError:
+            self.worker_said.append(line)
+            return
+        self._deaths += said.get("message") == "worker died"
+        if news := _news(said):
+            self._news.append(news)
 
-    async def look(self) -> Picture:
-        """Where every message is now."""
+    async def look(self, *, settled: bool = False) -> Picture:
+        """Where every message is now. Exact once the workers have stopped and everything is `settled`."""
         counts = {}
         due = []
         for fate in FATES:
             depth = await self._broker.depth(fate.queue, group=GROUP)
-            receipts = await self._broker.depth(fate.receipts, group=GROUP)
-            await self._read_letters(fate)
-            counts[fate.queue] = Count(
-                published=self._published[fate.queue],
-                done=receipts.waiting,
-                waiting=depth.waiting,
-                scheduled=depth.scheduled,
-                in_flight=depth.in_flight,
-                dead=depth.dead,
-            )
+            counts[fate.queue] = await self._count(fate, depth, settled=settled)
             due += [depth.next_due_at] if depth.next_due_at else []
+        page = await self._store.incidents(state=None, limit=SHOWN)
         return Picture(
             elapsed=self.elapsed,
             seconds=self._seconds,
             counts=counts,
             stories={fate.queue: fate.story for fate in FATES},
-            letters=dict(self._letters),
+            incidents=[
+                Trouble(one.error_type.rpartition(".")[2], ", ".join(one.queues), one.total, one.open)
+                for one in page.rows
+            ],
             news=tuple(self._news),
             next_due=(min(due) - datetime.now(UTC)).total_seconds() if due else None,
             deaths=self._deaths,
         )
 
-    async def _read_letters(self, fate: Fate) -> None:
-        dlq = self._broker.dead_letters(fate.queue)
+    async def _count(self, fate: Fate, depth: Depth, *, settled: bool) -> Count:
+        """A letter that was sent back is where its message is; any other one is in the DLQ or in the store."""
+        receipts = await self._broker.depth(fate.receipts, group=GROUP)
+        states = (await self._store.stats(fate.queue)).by_state
+        kept = states.get(LetterState.OPEN, 0) + states.get(LetterState.PARKED, 0)
+        return Count(
+            published=self._published[fate.queue],
+            done=receipts.waiting,
+            waiting=depth.waiting,
+            scheduled=depth.scheduled,
+            in_flight=depth.in_flight,
+            dead=depth.dead + kept - (await self._in_both(fate) if settled else 0),
+            discarded=states.get(LetterState.DISCARDED, 0),
+        )
+
+    async def _in_both(self, fate: Fate) -> int:
+        """How many letters are in the store, and in the DLQ still: the collector was stopped between the two."""
+        both, start = 0, None
         while True:
-            start = self._last_entry.get(fate.queue)
-            entries = await dlq.peek(PAGE, start=start)
-            fresh = entries[1:] if start is not None and entries else entries
-            for entry in fresh:
-                error = entry.letter.error_type.rpartition(".")[2]
-                self._letters[error, entry.letter.reason.value] += 1
-                self._last_entry[fate.queue] = entry.entry_id
+            entries = await self._broker.dead_letters(fate.queue).peek(PAGE, start=start)
+            for entry in entries[1 if start else 0 :]:
+                try:
+                    life = (await self._store.get(entry.letter.letter_id)).life
+                except LetterNotFound:
+                    continue
+                both += life.state in (LetterState.OPEN, LetterState.PARKED)
             if len(entries) < PAGE:
-                return
-
-
-@asynccontextmanager
-async def worker_process(url: str, stage: Stage) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`redrive worker` on the demo's app, in a session of its own; stopped in good order at the end."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "redrive.cli", "worker", "redrive.cli.demo_app:app"),
-        *("--processes", str(PROCESSES)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        limit=LONGEST_LINE,
-        env={
-            **os.environ,
-            "REDRIVE_CONFIG": os.devnull,
-            "REDRIVE_BROKER": url,
-            "REDRIVE_LOG_FORMAT": "json",
-            "REDRIVE_LOG_LEVEL": "info",
-        },
-        start_new_session=True,  # Ctrl-C is for the demo, which then tells the worker
-    )
-    if process.stderr is None:
-        raise BrokerError("the worker's log cannot be read")
-    listening = asyncio.create_task(stage.listen(process.stderr))
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await process.wait()
-        except TimeoutError:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        await listening
+                return both
+            start = entries[-1].entry_id
 
 
 def _news(said: dict[str, Any]) -> News | None:

@@ -1,7 +1,8 @@
 """How the demo looks: one picture of where every message is, drawn for a terminal or said in a line."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -9,10 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-STATES = ("done", "waiting", "scheduled", "in flight", "dead")
-STYLES = {"done": "green", "waiting": "blue", "scheduled": "yellow", "in flight": "cyan", "dead": "red"}
+STATES = ("done", "waiting", "scheduled", "in flight", "dead", "discarded")
+STYLES = dict(zip(STATES, ("green", "blue", "yellow", "cyan", "red", "magenta"), strict=True))
 BAR = 72
-BESIDE_NEWS = 24  # lines of everything else
 TOLD_FROM = 98  # columns from which on there is room for the stories
 
 
@@ -26,6 +26,7 @@ class Count:
     in_flight: int = 0
     scheduled: int = 0
     dead: int = 0
+    discarded: int = 0
 
     def of(self, state: str) -> int:
         """The count of one of `STATES`."""
@@ -39,6 +40,22 @@ class Count:
 
     def __add__(self, other: "Count") -> "Count":
         return Count(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+class Line(NamedTuple):
+    """One line of the story: what has been done about dead letters, or is being done."""
+
+    text: str
+    done: bool = False
+
+
+class Trouble(NamedTuple):
+    """An incident as the demo shows it."""
+
+    error_type: str
+    queue: str
+    total: int
+    open: int
 
 
 class News(NamedTuple):
@@ -57,7 +74,9 @@ class Picture:
     seconds: float
     counts: Mapping[str, Count]
     stories: Mapping[str, str]
-    letters: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    incidents: Sequence[Trouble] = ()
+    story: Sequence[Line] = ()
+    is_told: bool = False
     news: Sequence[News] = ()
     next_due: float | None = None
     deaths: int = 0
@@ -71,7 +90,7 @@ class Picture:
 def line(picture: Picture) -> str:
     """The picture in one line, for a log or a pipe."""
     total = picture.total
-    states = "  ".join(f"{state} {total.of(state)}" for state in STATES)
+    states = "  ".join(f"{state} {total.of(state)}" for state in _shown(total))
     return f"{picture.elapsed:5.1f} s  published {total.published}  {states}  worker deaths {picture.deaths}"
 
 
@@ -87,15 +106,25 @@ def draw(picture: Picture, *, width: int, height: int) -> RenderableType:
         ("redrive demo", "bold"),
         (f"   {min(picture.elapsed, picture.seconds):.0f} of {picture.seconds:.0f} s", "bold"),
         ("   a queue in an SQLite file, two worker processes; Ctrl-C ends it", "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
     )
-    room = max(0, height - BESIDE_NEWS)
-    return _page(
-        head,
-        _overview(picture),
-        _queues(picture, told=width >= TOLD_FROM),
-        _letters(picture.letters),
-        _news(picture.news[-room:] if room else ()),
-    )
+    always = (head, _overview(picture), _queues(picture, told=width >= TOLD_FROM))
+    room = height - _ALWAYS - len(picture.counts)
+    return _page(*always, *_what_fits(picture, width=width, room=room))
+
+
+def _what_fits(picture: Picture, *, width: int, room: int) -> Iterable[RenderableType | None]:
+    """What is told beside the numbers, the story first: as much as there is room for."""
+    for lines, part in (
+        (_story_height(picture, width=width), _story(picture)),
+        (len(picture.incidents) + _ROWS_BESIDE, _incidents(picture.incidents)),
+    ):
+        if part is not None and lines <= room:
+            room -= lines
+            yield part
+    if room > _ROWS_BESIDE:
+        yield _news(picture.news[_ROWS_BESIDE - room :])
 
 
 def draw_end(picture: Picture, *, width: int) -> RenderableType:
@@ -108,7 +137,8 @@ def draw_end(picture: Picture, *, width: int) -> RenderableType:
         Text.assemble(("redrive demo", "bold"), (f"   after {picture.elapsed:.0f} s", "dim")),
         _overview(picture),
         _queues(picture, told=width >= TOLD_FROM),
-        _letters(picture.letters),
+        _incidents(picture.incidents),
+        _story(picture, ended=True),
         Text(deaths, style="dim"),
         Text.assemble(
             account(total) + "\n", (f"{'✓' if right else '✗'} {verdict}", "bold green" if right else "bold red")
@@ -123,10 +153,11 @@ def _page(*parts: RenderableType | None) -> RenderableType:
 def _overview(picture: Picture) -> Text:
     total = picture.total
     legend = _bar(total).append("\n")
-    for state in STATES:
+    for state in _shown(total):
         legend.append("● ", style=STYLES[state]).append(f"{state} ").append(f"{total.of(state)}   ", style="bold")
     if picture.next_due is not None:
         legend.append(f"next retry in {max(picture.next_due, 0):.1f} s", style="dim")
+    legend.no_wrap, legend.overflow = True, "ellipsis"
     return legend
 
 
@@ -145,34 +176,72 @@ def _queues(picture: Picture, *, told: bool) -> Table:
     table.add_column("queue")
     if told:
         table.add_column("what happens there", style="dim")
-    for title in ("published", *STATES):
+    states = _shown(picture.total)
+    for title in ("published", *states):
         table.add_column(title, justify="right")
     for queue, count in picture.counts.items():
-        table.add_row(queue, *([picture.stories[queue]] if told else []), *_numbers(count))
-    table.add_row(Text("total", style="bold"), *([""] if told else []), *_numbers(picture.total, bold=True))
+        table.add_row(queue, *([picture.stories[queue]] if told else []), *_numbers(count, states))
+    table.add_row(Text("total", style="bold"), *([""] if told else []), *_numbers(picture.total, states, bold=True))
     return table
 
 
-def _numbers(count: Count, *, bold: bool = False) -> Iterable[Text]:
+def _shown(total: Count) -> Sequence[str]:
+    """The states that have a place of their own: nothing is said of what nobody has discarded."""
+    return [state for state in STATES if state != "discarded" or total.discarded]
+
+
+def _numbers(count: Count, states: Sequence[str], *, bold: bool = False) -> Iterable[Text]:
     yield Text(str(count.published), style="bold" if bold else "")
-    for state in STATES:
+    for state in states:
         number = count.of(state)
         style = STYLES[state] if number else "dim"
         yield Text(str(number), style=f"bold {style}" if bold else style)
 
 
-def _letters(letters: Mapping[tuple[str, str], int]) -> RenderableType | None:
-    if not letters:
+def _incidents(incidents: Sequence[Trouble]) -> RenderableType | None:
+    if not incidents:
         return None
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("dead letters by error")
-    table.add_column("reason", style="dim")
-    table.add_column("", justify="right")
+    for title in ("incident", "queue"):
+        table.add_column(title)
+    for title in ("letters", "open"):
+        table.add_column(title, justify="right")
     table.add_column("")
-    most = max(letters.values())
-    for (error_type, reason), number in sorted(letters.items(), key=lambda item: -item[1]):
-        table.add_row(error_type, reason, str(number), Text("█" * max(1, 30 * number // most), style="red"))
+    most = max(one.total for one in incidents)
+    for one in sorted(incidents, key=lambda one: -one.total):
+        bar = _cells(one.total, of=most)
+        red = _cells(one.open, of=most)
+        shown = Text.assemble(("█" * red, "red"), ("█" * (bar - red), "green"))
+        table.add_row(
+            one.error_type, one.queue, str(one.total), Text(str(one.open), style="red" if one.open else "green"), shown
+        )
     return table
+
+
+def _cells(number: int, *, of: int) -> int:
+    return max(1, 30 * number // of) if number else 0
+
+
+def _story(picture: Picture, *, ended: bool = False) -> RenderableType | None:
+    if not picture.story and not ended:
+        return None
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("")
+    table.add_column("the way back", overflow="fold")
+    for text, done in picture.story:
+        table.add_row(Text("✓" if done else "…", style="green" if done else "yellow"), text)
+    if ended and not picture.is_told:
+        table.add_row("", Text("there was no time for more; --seconds 30 tells it all", style="dim"))
+    return table
+
+
+def _story_height(picture: Picture, *, width: int) -> int:
+    return _ROWS_BESIDE + sum(len(wrap(text, max(width - _BESIDE_STORY, 1))) for text, _ in picture.story)
+
+
+_ALWAYS = 8  # lines of the head, the overview, and the heading and total of the queues, each behind an empty one
+_ROWS_BESIDE = 2  # an empty line and a heading
+_BESIDE_STORY = 6  # columns
 
 
 def _news(news: Sequence[News]) -> RenderableType | None:
@@ -195,5 +264,6 @@ def fact(picture: Picture) -> dict[str, Any]:
         **{state.replace(" ", "_"): total.of(state) for state in STATES},
         "adds_up": total.published == total.placed,
         "worker_deaths": picture.deaths,
-        "letters": {error_type: number for (error_type, _), number in picture.letters.items()},
+        "letters": {one.error_type: one.total for one in picture.incidents},
+        "story": [text for text, done in picture.story if done],
     }

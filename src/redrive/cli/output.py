@@ -18,6 +18,7 @@ from redrive.core.errors import (
     MissingExtra,
     QueueNotFound,
     RedriveError,
+    StoreUnavailable,
 )
 from redrive.core.printable import printable
 from redrive.core.url import mask_url
@@ -32,8 +33,8 @@ class Exit(IntEnum):
     OK = 0
     NO = 1  # the command ran, and the answer is no: a finding, a refusal, a sum that does not add up
     USAGE = 2  # wrong flags or settings
-    UNAVAILABLE = 3  # the broker cannot be reached for now
-    NOT_FOUND = 4  # no such queue or letter
+    UNAVAILABLE = 3  # the broker or the store cannot be reached for now
+    NOT_FOUND = 4  # no such queue, letter, incident or redrive
     INTERRUPTED = 130
 
 
@@ -41,6 +42,7 @@ _EXITS: tuple[tuple[type[RedriveError], Exit], ...] = (
     (ConfigError, Exit.USAGE),
     (MissingExtra, Exit.USAGE),
     (BrokerUnavailable, Exit.UNAVAILABLE),
+    (StoreUnavailable, Exit.UNAVAILABLE),
     (QueueNotFound, Exit.NOT_FOUND),
     (LetterNotFound, Exit.NOT_FOUND),
     (RedriveError, Exit.NO),

@@ -34,11 +34,15 @@ def worker(
     /,
     *,
     processes: Annotated[int, Parameter(help="How many worker processes; 1 unless told.")] = 1,
+    no_collect: Annotated[
+        bool, Parameter(help="Leave dead letters in the DLQ, and redrives to others; matters on SQLite only.")
+    ] = False,
     probes: Probes = UNSEEN,
 ) -> int:
     """Run an app's consumers in supervised processes, until SIGTERM or SIGINT.
 
-    A process that dies is started anew. Messages that may have killed it run alone, in a process of their own.
+    A process that dies is started anew. Messages that may have killed it run alone, in a process of their own. On
+    an SQLite broker one process more collects dead letters into the store and carries out redrives.
     """
     from redrive.cli.child import arguments
     from redrive.config import load_settings
@@ -57,6 +61,7 @@ def worker(
             processes=processes,
             sink=bus,
             beat=beat,
+            collect=not no_collect,
         )
         return supervisor.run()
 

@@ -1,4 +1,5 @@
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ import pytest
 from redrive.cli import run
 from redrive.core.letter import DeadLetter
 from redrive.core.ports import Broker, Options
+from redrive.core.ports.store import Store
 from redrive.core.reason import Reason
-from redrive.wiring import connect
+from redrive.wiring import connect, open_store
 
 Answer = TypeVar("Answer")
 
@@ -36,11 +38,15 @@ class Shop:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.file = folder / "redrive.db"
         self.url = f"sqlite:///{self.file}"
+        self.store_file = folder / "letters.db"
         self._capsys = capsys
 
     def run(self, *tokens: str) -> Said:
         self._capsys.readouterr()
+        handlers, level = [*logging.root.handlers], logging.root.level
         status = run(tokens)
+        logging.root.handlers[:] = handlers  # a command sets logs up for its own process
+        logging.root.setLevel(level)
         captured = self._capsys.readouterr()
         return Said(status, captured.out, captured.err)
 
@@ -53,6 +59,23 @@ class Shop:
                 await broker.aclose()
 
         return asyncio.run(asked())
+
+    def ask_store(self, question: Callable[[Store], Awaitable[Answer]]) -> Answer:
+        async def asked() -> Answer:
+            store = open_store(f"sqlite:///{self.store_file}")
+            try:
+                return await question(store)
+            finally:
+                await store.aclose()
+
+        return asyncio.run(asked())
+
+    def collect(self, *letters: DeadLetter) -> None:
+        self.ask_store(lambda store: store.collect(letters))
+
+    def states(self) -> dict[str, int]:
+        stats = self.ask_store(lambda store: store.stats())
+        return {state: number for state, number in stats.by_state.items() if number}
 
     def subscribe(self, queue: str, *, group: str = "shop") -> None:
         async def subscribed(broker: Broker) -> None:

@@ -13,7 +13,10 @@ def test_help_lists_every_command(shop: Shop) -> None:
     said = shop.run("--help")
 
     assert said.status == 0
-    for name in ("demo", "worker", "publish", "queues", "dlq", "doctor", "completion"):
+    for name in (
+        *("demo", "worker", "publish", "queues", "dlq", "doctor", "completion"),
+        *("collect", "letters", "incidents", "redrives", "audit"),
+    ):
         assert f" {name} " in said.out
 
 

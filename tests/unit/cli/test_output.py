@@ -11,6 +11,7 @@ from redrive.core.errors import (
     LetterNotFound,
     MissingExtra,
     QueueNotFound,
+    StoreUnavailable,
 )
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -65,6 +66,7 @@ def test_nothing_from_outside_reaches_the_terminal_unescaped(
         (ConfigError("x"), Exit.USAGE),
         (MissingExtra("Redis", extra="redis"), Exit.USAGE),
         (BrokerUnavailable("x"), Exit.UNAVAILABLE),
+        (StoreUnavailable("x"), Exit.UNAVAILABLE),
         (QueueNotFound("x"), Exit.NOT_FOUND),
         (LetterNotFound("x"), Exit.NOT_FOUND),
         (BrokerError("x"), Exit.NO),
