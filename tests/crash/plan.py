@@ -9,6 +9,7 @@ from random import Random
 ORDERS = "crash.orders"  # JSON for an async handler
 BLOBS = "crash.blobs"  # any bytes for a sync handler in threads
 QUEUES = (ORDERS, BLOBS)
+RETURNS = "crash.returns"  # of a way back, which is a run of its own
 
 HEADERS: Mapping[str, bytes] = {"x-odd": b"\x00\xff\r\n;=", "x-empty": b""}
 """Sent with every message, and expected back with every letter."""

@@ -7,6 +7,8 @@ from importlib.metadata import version
 
 from tests.crash.campaign import Result
 from tests.crash.checker import ZEROS
+from tests.crash.way_back import Result as WayBackResult
+from tests.crash.way_back_checker import ZEROS as RETURN_ZEROS
 
 EXAMPLES = 5
 
@@ -61,3 +63,28 @@ def _examples(results: Sequence[Result]) -> list[str]:
         for name, found in result.verdict.zeros.items()
         if found
     ]
+
+
+def return_table(results: Sequence[WayBackResult]) -> str:
+    """What was sent back, how often its redriver was killed, and what must be zero, summed up over all runs."""
+    shown: Counter[str] = Counter()
+    zeros: Counter[str] = Counter()
+    for result in results:
+        shown.update(result.verdict.shown)
+        zeros.update({name: len(found) for name, found in result.verdict.zeros.items()})
+    seeds = ", ".join(str(result.scenario.seed) for result in results)
+    seconds = ", ".join(f"{result.seconds:.0f}" for result in results)
+    lines = [
+        f"{len(results)} way{'s'[: len(results) > 1]} back, seed {seeds}, {seconds} s",
+        "",
+        *(f"{number:>8}  {name.removeprefix('fault: ')}" for name, number in shown.items()),
+        "",
+        *(f"{zeros[name]:>8}  {name}: {meaning}" for name, meaning in RETURN_ZEROS.items()),
+        *(
+            f"RED  seed {result.scenario.seed}: {name}: {', '.join(found[:EXAMPLES])}"
+            for result in results
+            for name, found in result.verdict.zeros.items()
+            if found
+        ),
+    ]
+    return "\n".join(lines)

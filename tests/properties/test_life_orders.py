@@ -1,20 +1,19 @@
 """Whatever the order in which news of a letter arrives, it ends alike: by the rules, and in every store."""
 
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
 
 from redrive.core.life import Life, hear_death, hear_success
-from redrive.core.ports.store import Collected, IncidentRow, LetterRow, Store
-from redrive.core.query import Query
+from redrive.core.ports.store import Collected, Store
 from redrive.core.redrive import ItemStatus, answered, left, sent
 from redrive.stores.memory import MemoryStore
 from redrive.stores.sql import SqlStore
 from redrive.testing.clock import ManualClock
 from tests.properties.lives import Kind, News, story_of
+from tests.properties.recount import check_counts, incidents_of, rows_of
 
 Order = Sequence[News]
 
@@ -66,7 +65,7 @@ def test_every_order_of_the_same_news_ends_in_the_same_state(size: int) -> None:
 
 
 def test_a_letter_of_a_redrive_ends_alike_in_every_order_and_success_is_final() -> None:
-    moves = {
+    moves: dict[str, Callable[[ItemStatus], ItemStatus]] = {
         "sent": sent,
         "ended": left,
         "succeeded": lambda status: answered(status, succeeded=True, same=False),
@@ -110,37 +109,6 @@ async def tell(store: Store, orders: Sequence[Order], *, at_once: int) -> None:
             [one for name, news in batch for one in news.letters(name)],
             [one for name, news in batch for one in news.outcomes(name)],
         )
-
-
-async def rows_of(store: Store) -> list[LetterRow]:
-    rows: list[LetterRow] = []
-    after: str | None = None
-    while True:
-        page = await store.find(Query(), limit=1000, after=after)
-        rows.extend(page.rows)
-        after = page.after
-        if after is None:
-            return rows
-
-
-async def incidents_of(store: Store) -> list[IncidentRow]:
-    return [*(await store.incidents(state=None, limit=1000)).rows]
-
-
-async def check_counts(store: Store) -> None:
-    """Tallies and incidents are what a recount from scratch gives."""
-    rows, stats = await rows_of(store), await store.stats()
-    assert stats.total == len(rows)
-    assert stats.by_state == Counter(row.life.state.value for row in rows)
-    assert stats.by_error_type == Counter(row.error_type for row in rows)
-    assert stats.by_reason == Counter(row.reason for row in rows)
-    assert stats.by_queue == Counter(row.queue for row in rows)
-    total = Counter(row.fingerprint for row in rows)
-    unsettled = Counter(row.fingerprint for row in rows if not row.life.state.settled)
-    for incident in await incidents_of(store):
-        known = total.pop(incident.fingerprint, 0), unsettled[incident.fingerprint]
-        assert (incident.total, incident.open) == known, incident
-    assert not total, "letters without an incident"
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 8], ids=["one by one", "by threes", "in one batch"])

@@ -1,0 +1,37 @@
+"""What a store counts, beside a recount from scratch."""
+
+from collections import Counter
+
+from redrive.core.ports.store import IncidentRow, LetterRow, Store
+from redrive.core.query import Query
+
+
+async def rows_of(store: Store) -> list[LetterRow]:
+    rows: list[LetterRow] = []
+    after: str | None = None
+    while True:
+        page = await store.find(Query(), limit=1000, after=after)
+        rows.extend(page.rows)
+        after = page.after
+        if after is None:
+            return rows
+
+
+async def incidents_of(store: Store) -> list[IncidentRow]:
+    return [*(await store.incidents(state=None, limit=1000)).rows]
+
+
+async def check_counts(store: Store) -> None:
+    """Tallies and incidents are what a recount from scratch gives."""
+    rows, stats = await rows_of(store), await store.stats()
+    assert stats.total == len(rows)
+    assert stats.by_state == Counter(row.life.state.value for row in rows)
+    assert stats.by_error_type == Counter(row.error_type for row in rows)
+    assert stats.by_reason == Counter(row.reason for row in rows)
+    assert stats.by_queue == Counter(row.queue for row in rows)
+    total = Counter(row.fingerprint for row in rows)
+    unsettled = Counter(row.fingerprint for row in rows if not row.life.state.settled)
+    for incident in await incidents_of(store):
+        known = total.pop(incident.fingerprint, 0), unsettled[incident.fingerprint]
+        assert (incident.total, incident.open) == known, incident
+    assert not total, "letters without an incident"
