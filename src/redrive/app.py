@@ -203,8 +203,13 @@ class App:
     async def _serve(self, *, collect: bool) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+
+        def asked(number: int) -> None:
+            loop.remove_signal_handler(number)  # asked twice, the process ends at once
+            stop.set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, asked, number)
         async with self.worker(), self.way_back() if collect else contextlib.nullcontext():
             wiring.freeze_startup()
             await stop.wait()
@@ -229,6 +234,8 @@ class App:
 
     def _register(self, queue: str, size: int | None, options: ConsumerOptions) -> Callable[[Handler], Handler]:
         treatment = Treatment.of(options)
+        if treatment.dlq.enabled and treatment.dlq.dlq_of(queue, default="") == queue:
+            raise ConfigError(f"dlq: expected another queue than {queue!r} itself: a letter there would be run again")
         if any(consumer.queue == queue for consumer in self.consumers):
             raise ConfigError(f"consumer: the queue {queue!r} has a handler already; one per queue and app")
 
@@ -281,10 +288,12 @@ def load_app(target: str) -> App:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"app: cannot import {module_name!r}: {error}") from error
+    except Exception as error:
+        raise ConfigError(f"app: cannot import {module_name!r}: {type(error).__name__}: {error}") from error
     for name in attribute.split("."):
-        found = getattr(found, name, None)
+        if not hasattr(found, name):
+            raise ConfigError(f"app: {module_name!r} has no {attribute!r}, which {target!r} asks for")
+        found = getattr(found, name)
     if not isinstance(found, App):
         raise ConfigError(f"app: expected {target!r} to be a redrive.App, got {type(found).__name__}")
     return found

@@ -128,10 +128,7 @@ def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
 
 def test_the_test_of_the_tutorial_passes(tmp_path: Path) -> None:
     folder = Folder(tmp_path, TUTORIAL)
-    (tmp_path / "conftest.py").write_text(
-        "import pytest\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
-    )
 
-    said = folder.run("python -m pytest -q -p anyio -o anyio_mode=auto test_first.py")
+    said = folder.run("python -m pytest -q test_first.py")
 
     assert "1 passed" in said

@@ -1,20 +1,25 @@
 """What a consumer's messages go through, on the memory broker under a manual clock."""
 
 import asyncio
+import concurrent.futures
+import contextlib
 import contextvars
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 import redrive
+from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.memory.subscription import MemorySubscription
 from redrive.core.event import ConsumerPaused, ConsumerResumed, LetterRefused, MessageDropped
 from redrive.core.outcome import Settled, Settlement, SettleStatus
 from redrive.core.policy import decide
-from redrive.testing import run
+from redrive.core.ports import Options
+from redrive.testing import ManualClock, run
 
 seen_in_context: contextvars.ContextVar[str] = contextvars.ContextVar("seen_in_context", default="clean")
 
@@ -416,7 +421,7 @@ async def test_a_storm_of_permanent_failures_is_slowed_to_one_letter_per_probe()
     async with run(app) as rehearsal:
         for number in range(1000):
             await rehearsal.publish("orders", {"id": number})
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match="breaker of orders is still open.* breaker=None"):
             await rehearsal.drain()
         depth = await rehearsal.broker.depth("orders", group="shop")
 
@@ -594,3 +599,184 @@ async def test_a_failure_that_cannot_be_judged_makes_the_message_wait_and_the_la
     assert rehearsal.letters.one().reason == "attempts_exhausted"
     assert (judged[1] - judged[0]).total_seconds() == 30
     assert "cannot judge" in caplog.text
+
+
+def cancelled_from_inside() -> dict[str, Any]:
+    """Handlers that are cancelled, but not by us."""
+
+    async def awaits_a_cancelled_task(order: Order) -> None:
+        task = asyncio.create_task(asyncio.sleep(10))
+        task.cancel()
+        await task
+
+    async def cancels_itself(order: Order) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        current.cancel()
+        await asyncio.sleep(10)
+
+    def raises_it_in_a_thread(order: Order) -> None:
+        raise concurrent.futures.CancelledError
+
+    def raises_asyncios_in_a_thread(order: Order) -> None:
+        raise asyncio.CancelledError
+
+    return {
+        handler.__name__: handler
+        for handler in (
+            awaits_a_cancelled_task,
+            cancels_itself,
+            raises_it_in_a_thread,
+            raises_asyncios_in_a_thread,
+        )
+    }
+
+
+@pytest.mark.parametrize("name", cancelled_from_inside())
+async def test_a_cancellation_from_inside_is_a_failure_and_the_lane_lives(name: str) -> None:
+    app = shop()
+    handler = cancelled_from_inside()[name]
+    app.consumer("orders", retry=0, concurrency=1)(handler)
+
+    async with run(app) as rehearsal:
+        for number in range(4):
+            await rehearsal.publish("orders", {"id": number})
+        await rehearsal.drain()
+
+    assert len(rehearsal.letters) == 4
+
+
+async def test_a_handler_that_swallows_its_own_cancellation_has_succeeded_and_the_lane_lives() -> None:
+    app = shop()
+    done = []
+
+    @app.consumer("orders", retry=0, concurrency=1)
+    async def charge(order: Order) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        current.cancel()
+        if order.id % 2:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(10)
+        done.append(order.id)
+
+    async with run(app) as rehearsal:
+        for number in range(4):
+            await rehearsal.publish("orders", {"id": number})
+        await rehearsal.drain()
+
+    assert sorted(done) == [0, 1, 2, 3]
+    assert rehearsal.letters == []
+
+
+async def test_a_batch_over_its_time_limit_is_halved_until_the_one_that_hangs_is_alone() -> None:
+    app = shop()
+    done: list[int] = []
+
+    @app.batch_consumer("orders", size=4, retry=0, timeout=0.05, concurrency=1)
+    async def charge(orders: list[Order]) -> None:
+        if any(order.id == 2 for order in orders):
+            await asyncio.Event().wait()
+        done.extend(order.id for order in orders)
+
+    async with run(app) as rehearsal:
+        for number in range(4):
+            await rehearsal.publish("orders", {"id": number})
+        await rehearsal.drain()
+
+    assert rehearsal.letters.one().payload == b'{"id":2}'
+    assert sorted(done) == [0, 1, 3]
+
+
+async def test_exceptions_that_a_batch_handler_returns_are_failures() -> None:
+    app = shop()
+
+    @app.batch_consumer("orders", size=3, retry=0)
+    async def charge(orders: list[Order]) -> list[Any]:
+        async def one(order: Order) -> None:
+            if order.id:
+                raise ValueError(order.id)
+
+        return await asyncio.gather(*map(one, orders), return_exceptions=True)
+
+    async with run(app) as rehearsal:
+        for number in range(3):
+            await rehearsal.publish("orders", {"id": number})
+        await rehearsal.drain()
+
+    assert sorted(letter.error_message for letter in rehearsal.letters) == ["1", "2"]
+
+
+async def test_a_plain_batch_handler_has_a_fresh_context_and_may_raise_stop_iteration() -> None:
+    app = shop()
+    found = []
+
+    @app.batch_consumer("orders", size=1, retry=0, concurrency=1)
+    def charge(orders: list[Order]) -> None:
+        found.append(seen_in_context.get())
+        seen_in_context.set("dirty")
+        if orders[0].id == 1:
+            raise StopIteration
+
+    async with run(app) as rehearsal:
+        for number in range(3):
+            await rehearsal.publish("orders", {"id": number})
+        await rehearsal.drain()
+
+    assert found == ["clean"] * 3
+    assert rehearsal.letters.one().payload == b'{"id":1}'
+
+
+async def test_suspects_in_an_outage_are_probed_like_everything_else() -> None:
+    app = shop()
+    calls = []
+    down = True
+
+    @app.consumer("orders", retry=[1, 1, 1])
+    async def charge(order: Order) -> None:
+        calls.append(order.id)
+        if down:
+            raise ConnectionError
+
+    clock = ManualClock()
+    broker = MemoryBroker(clock=clock)
+    dead = await broker.subscribe("orders", group="shop", options=Options(owner="dead", lease=timedelta(seconds=1)))
+    await broker.publish(
+        "orders", [redrive.Message("", "orders", f'{{"id":{number}}}'.encode()) for number in range(40)]
+    )
+    await dead.fetch(40, wait=timedelta(0))
+    clock.advance("2s")
+
+    async def let_time_pass() -> None:
+        while True:
+            clock.advance("100ms")
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+    passing = asyncio.create_task(let_time_pass())
+    async with app.attach(broker, clock=clock).worker():
+        await clock.sleep(timedelta(minutes=2))
+        assert 20 <= len(calls) <= 40  # a few probes, not a storm of them
+        down = False
+        await clock.sleep(timedelta(minutes=5))
+        depth = await broker.depth("orders", group="shop")
+    passing.cancel()
+    assert (depth.waiting, depth.in_flight, depth.scheduled, depth.dead) == (0, 0, 0, 0)
+    assert set(calls) == set(range(40))
+
+
+def test_a_dlq_that_is_the_queue_itself_is_a_mistake() -> None:
+    with pytest.raises(redrive.ConfigError, match="another queue"):
+        shop().consumer("orders", dlq="orders")
+
+
+async def test_a_consumer_that_cannot_start_does_not_keep_the_others_waiting() -> None:
+    app = shop()
+    app.consumer("fine")(lambda order: None)
+
+    @app.consumer("orders")
+    async def charge(order: Order, database: threading.Thread) -> None: ...
+
+    with pytest.raises(redrive.ConfigError, match="database"):
+        async with asyncio.timeout(5), app.attach(MemoryBroker(clock=ManualClock()), clock=ManualClock()).worker():
+            pass

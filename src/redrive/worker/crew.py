@@ -97,7 +97,10 @@ class Crew:
     async def run_suspects(self, stop: asyncio.Event) -> None:
         """Run suspects alone, one at a time over all queues, until none is left or `stop` is set."""
         while not stop.is_set():
-            ran = [await worker.run_suspect() for worker in self.workers if not stop.is_set()]
+            ran = []
+            for worker in self.workers:
+                await worker.wait_for_probe()
+                ran.append(not stop.is_set() and await worker.run_suspect())
             if not any(ran):
                 waiting = [await worker.subscription.heartbeat() for worker in self.workers]
                 if not any(waiting):

@@ -5,6 +5,7 @@ has to wait; the moment one waits, it wakes the next lane. An idle consumer of f
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,11 +14,16 @@ from enum import Enum
 from typing import Any
 
 from redrive.core.delivery import Delivery
-from redrive.worker.outcomes import Ended, Outcomes
+from redrive.worker.outcomes import Outcomes, Release
 from redrive.worker.runner import BatchRunner, Runner
 from redrive.worker.settle import Settler
 
 TURN = 0.005  # seconds that handlers may run without a pause before outcomes go out and other tasks get a turn
+
+
+STUBBORN = 5.0  # seconds that a handler has to end when its lane is closed
+
+log = logging.getLogger(__name__)
 
 
 class Cut(Enum):
@@ -69,6 +75,8 @@ class Lanes:
         self._low = 0
         self._resting: list[asyncio.Future[None]] = []
         self._lanes = [Lane() for _ in range(concurrency)]
+        self._halves: deque[tuple[Delivery, ...]] = deque()  # of batches that were cut short
+        self._closing = False
         self._quiet = asyncio.Event()
         self._quiet.set()
         self.finished = 0
@@ -87,14 +95,16 @@ class Lanes:
         """Start the lanes."""
         work = self._work if self._batch_size is None else self._work_in_batches
         for lane in self._lanes:
-            lane.task = asyncio.create_task(work(lane))
+            lane.task = asyncio.create_task(self._keep(lane, work))
 
     async def close(self) -> None:
-        """End the lanes, cancelling what still runs."""
+        """End the lanes, cancelling what still runs. A handler that will not be cancelled is left behind."""
+        self._closing = True
         tasks = [lane.task for lane in self._lanes if lane.task is not None]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=STUBBORN)
 
     def feed(self, deliveries: Iterable[Delivery]) -> None:
         """Put deliveries into the buffer."""
@@ -106,15 +116,17 @@ class Lanes:
 
     def take_back(self) -> list[Delivery]:
         """Empty the buffer of what has not started."""
-        taken = list(self._buffer)
+        taken = [*self._buffer, *(delivery for half in self._halves for delivery in half)]
         self._buffer.clear()
+        self._halves.clear()
         if len(self._resting) == len(self._lanes):
             self._quiet.set()
         return taken
 
     def in_hand(self) -> list[Delivery]:
         """Everything buffered or running. May be called from another thread."""
-        return [*self._buffer, *(delivery for lane in self._lanes for delivery in lane.deliveries)]
+        running = [delivery for lane in self._lanes for delivery in lane.deliveries]
+        return [*self._buffer, *running, *(delivery for half in list(self._halves) for delivery in half)]
 
     def drop(self, lost: set[int]) -> list[Delivery]:
         """Forget deliveries that are lost (by `id()`), and cancel their handlers; return those that were still here."""
@@ -142,8 +154,11 @@ class Lanes:
         await self._quiet.wait()
 
     def _wake(self) -> None:
-        if self._resting and self._buffer:
-            self._resting.pop().set_result(None)
+        while self._resting and (self._buffer or self._halves):
+            pause = self._resting.pop()
+            if not pause.done():  # else it was cancelled, and its lane wakes by itself
+                pause.set_result(None)
+                return
 
     async def _rest(self) -> None:
         self._settler.kick()
@@ -158,6 +173,21 @@ class Lanes:
             if pause in self._resting:
                 self._resting.remove(pause)
             raise
+
+    async def _keep(self, lane: Lane, work: Callable[[Lane], Awaitable[None]]) -> None:
+        """A lane goes on, whatever happens in it, until the lanes are closed."""
+        while True:
+            try:
+                await work(lane)
+            except asyncio.CancelledError:
+                if self._closing:
+                    raise
+            except Exception:
+                log.exception("a lane stumbled; what it had in hand is handed back")
+                for delivery in lane.deliveries:
+                    self._settler.add(Release(delivery))
+            lane.deliveries = ()
+            _forget_cancels(lane)
 
     async def _work(self, lane: Lane) -> None:
         buffer, start, add, clock = self._buffer, self._runner.start, self._settler.add, time.monotonic
@@ -189,11 +219,14 @@ class Lanes:
     async def _work_in_batches(self, lane: Lane) -> None:
         size = self._batch_size or 1
         while True:
-            if not self._buffer:
+            if self._halves:
+                lane.deliveries = self._halves.popleft()
+            elif self._buffer:
+                lane.deliveries = tuple(self._buffer.popleft() for _ in range(min(size, len(self._buffer))))
+                self._hungry()
+            else:
                 await self._rest()
                 continue
-            lane.deliveries = tuple(self._buffer.popleft() for _ in range(min(size, len(self._buffer))))
-            self._hungry()
             count = len(lane.deliveries)
             for ended in await self._wait(lane, self._runner.start(lane.deliveries)) or ():  # type: ignore[arg-type,call-arg]
                 self._settler.add(ended)
@@ -208,22 +241,37 @@ class Lanes:
         try:
             ended = await work
         except asyncio.CancelledError:
-            if lane.cut is None:
+            if self._closing:
                 raise
-            ended = self._cut(lane)
+            ended = self._cut_short(lane)
         finally:
             lane.waiting = False
-            if lane.cut is not None:
-                if lane.task is not None:
-                    lane.task.uncancel()
-                lane.cut = None
+            lane.cut = None
             lane.deliveries = ()
+            if not self._closing:
+                _forget_cancels(lane)
         return ended
 
-    def _cut(self, lane: Lane) -> Any:
+    def _cut_short(self, lane: Lane) -> Any:
+        """What becomes of a handler that was cancelled: by us for a reason, or else from inside.
+
+        Of a batch nobody knows which one is to blame: it is halved and run again, and only a batch of one has failed.
+        """
         if lane.cut is Cut.LOST:
             return None
+        if len(lane.deliveries) > 1:
+            middle = len(lane.deliveries) // 2
+            self._halves.extend((lane.deliveries[:middle], lane.deliveries[middle:]))
+            return None
         took = time.monotonic() - lane.began
-        error = TimeoutError(f"the attempt was cancelled after {took:.3g} s: {Cut.TIME.value}")
-        ended: list[Ended] = [self._outcomes.failure(delivery, error, took=took) for delivery in lane.deliveries]
-        return ended if self._batch_size is not None else ended[0]
+        error: Exception = RuntimeError("the handler was cancelled from inside")
+        if lane.cut is Cut.TIME:
+            error = TimeoutError(f"the attempt was cancelled after {took:.3g} s: {Cut.TIME.value}")
+        ended = self._outcomes.failure(lane.deliveries[0], error, took=took)
+        return ended if self._batch_size is None else [ended]
+
+
+def _forget_cancels(lane: Lane) -> None:
+    """Take back cancellations that were meant for a handler, so that the lane goes on."""
+    while lane.task is not None and lane.task.cancelling():
+        lane.task.uncancel()

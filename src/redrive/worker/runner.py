@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from redrive.core.delivery import Delivery
-from redrive.core.outcome import ACK, GiveUp, RetryLater
+from redrive.core.outcome import ACK
 from redrive.core.ports import Clock
 from redrive.worker.outcomes import Ended, Outcomes
 from redrive.worker.payload import Arguments, Signature
@@ -66,11 +66,7 @@ class AsyncRunner:
         try:
             result = await work
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            error = RuntimeError("the handler was cancelled from inside")
-            return self._outcomes.failure(delivery, error, took=time.monotonic() - began)
+            raise  # whose it is, the lane knows
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
             return self._outcomes.failure(delivery, error, took=time.monotonic() - began)
         return self._outcomes.success(delivery, result, took=time.monotonic() - began)
@@ -143,16 +139,22 @@ class ThreadRunner:
         return self._outcomes.success(delivery, result, took=time.monotonic() - began)
 
     def _call(self, delivery: Delivery) -> Any:
-        try:
-            return self._handler(*self._arguments(delivery))
-        except StopIteration as error:  # a future cannot carry it
-            raise RuntimeError("the handler raised StopIteration") from error
+        return call_in_thread(self._handler, *self._arguments(delivery))
+
+
+def call_in_thread(handler: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a plain function so that a future can carry what it raises."""
+    try:
+        return handler(*arguments)
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error
 
 
 class BatchRunner:
     """Runs a batch handler. An exception from a batch of more than one spends no attempt: it is halved and run again.
 
-    The handler returns None (all done) or one outcome per item: None, ACK, RetryLater(…) or GiveUp(…).
+    The handler returns None (all done) or one outcome per item: None, ACK, RetryLater(…), GiveUp(…), or any other
+    exception, as `asyncio.gather(…, return_exceptions=True)` gives them.
     """
 
     cancellable = True
@@ -187,7 +189,7 @@ class BatchRunner:
             if answers is not None and len(answers) != len(items):
                 raise TypeError(f"expected one outcome for each of {len(items)} items, got {len(answers)}")  # noqa: TRY301
         except asyncio.CancelledError:
-            raise
+            raise  # whose it is, the lane knows, which halves the batch too
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
             took = time.monotonic() - began
             if len(items) == 1:
@@ -199,7 +201,7 @@ class BatchRunner:
         return [self._end(delivery, answer, took) for (delivery, _), answer in zip(items, given, strict=True)]
 
     def _end(self, delivery: Delivery, answer: object, took: float) -> Ended:
-        if isinstance(answer, RetryLater | GiveUp):
+        if isinstance(answer, BaseException):
             return self._outcomes.failure(delivery, answer, took=took)
         return self._outcomes.success(delivery, None if answer is ACK else answer, took=took)
 

@@ -8,10 +8,12 @@ looks for handlers over their time limit. The heartbeat is shared by all workers
 
 import asyncio
 import contextlib
+import contextvars
 import inspect
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 from redrive.core.delivery import Delivery
@@ -27,7 +29,15 @@ from redrive.worker.lanes import Lanes
 from redrive.worker.outcomes import Ended, Outcomes, Release, Surroundings
 from redrive.worker.pace import Pace
 from redrive.worker.payload import read_signature
-from redrive.worker.runner import AsyncRunner, BatchRunner, Deadline, Runner, ThreadRunner, in_fresh_context
+from redrive.worker.runner import (
+    AsyncRunner,
+    BatchRunner,
+    Deadline,
+    Runner,
+    ThreadRunner,
+    call_in_thread,
+    in_fresh_context,
+)
 from redrive.worker.settle import FIRST_PAUSE, LONGEST_PAUSE, Settler
 
 WAIT = timedelta(seconds=1)  # the longest a fetch blocks, so that a stop or a pause is obeyed soon
@@ -86,6 +96,7 @@ class Worker:
         self._pace = Pace(treatment.prefetch)
         self._wanted = asyncio.Event()
         self._parked = asyncio.Event()
+        self._parked.set()
         self._suspects = 0
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -107,7 +118,6 @@ class Worker:
         self._tasks = [asyncio.create_task(self._settler.run())]
         if self.consumer.treatment.timeout is not None:
             self._tasks.append(asyncio.create_task(self._watch(self.consumer.treatment.timeout)))
-        self._parked.set()
         self._emit(WorkerStarted, owner=self._post.owner)
 
     async def stop(self, grace: timedelta) -> None:
@@ -154,6 +164,12 @@ class Worker:
         await self._settler.idle()
         return True
 
+    async def wait_for_probe(self) -> None:
+        """Wait as long as an open breaker asks for; what runs next is its probe."""
+        if self._breaker is not None and self._breaker.is_open:
+            await self._sleep(self._breaker.probe_delay)
+            self._breaker.probe()
+
     def in_hand(self) -> list[Delivery]:
         """Every delivery not yet settled. May be called from another thread."""
         return [*self._lanes.in_hand(), *self._settler.in_hand()]
@@ -193,7 +209,8 @@ class Worker:
             async def call(columns: list[list[object]]) -> object:
                 if is_async:
                     return await in_fresh_context(handler(*columns))
-                return await asyncio.get_running_loop().run_in_executor(self._threads, handler, *columns)
+                run = partial(contextvars.copy_context().run, call_in_thread, handler, *columns)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
             return BatchRunner(call, signature=signature, outcomes=self._outcomes)
         if is_async:
@@ -219,10 +236,10 @@ class Worker:
             self._parked.set()
             await self._floor.wait()
             self._parked.clear()
+        elif self.paused is not None:
+            await self._probe()
         elif self._suspects and self._post.takes_suspects:
             await self._run_suspects()
-        elif self._breaker is not None and self._breaker.is_open:
-            await self._probe(self._breaker)
         else:
             want = self._pace.want(free=self._room(), finished=self._lanes.finished)
             missing = want - self._lanes.buffered
@@ -250,19 +267,23 @@ class Worker:
         try:
             async with self._floor.alone():
                 while not self._stopping.is_set() and await self.run_suspect():
-                    pass
+                    if self.paused is not None:
+                        return
         finally:
             self._parked.clear()
         self._suspects = 0
 
-    async def _probe(self, breaker: Breaker) -> None:
+    async def _probe(self) -> None:
+        """Let one message through when its time has come: one that was never tried, or a suspect if there is none."""
         await self._lanes.quiet()
         await self._settler.idle()
-        await self._sleep(breaker.probe_delay)
+        await self.wait_for_probe()
         if self._stopping.is_set():
             return
-        breaker.probe()
-        self._lanes.feed(await self._fetch(1))
+        deliveries = await self._fetch(1)
+        if not deliveries and self._suspects and self._post.takes_suspects:
+            await self._run_suspects()
+        self._lanes.feed(deliveries)
         await self._lanes.quiet()
         await self._settler.idle()
 
