@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final, Self
 
 from redrive.core.backoff import Exponential
-from redrive.core.errors import BrokerError, QueueNotFound
+from redrive.core.errors import BrokerError, QueueNotFound, StoreError
 from redrive.core.event import CollectorLagged
 from redrive.core.place import DeadLetterPlace
 from redrive.core.policy import RetryPolicy
@@ -141,6 +141,9 @@ class Collector:
                 await self._look()
                 for feed in self._consumed():
                     self._tell_lag(feed, await self._depth(feed))
+            with contextlib.suppress(StoreError):  # the intake waits for a store that is away
+                while await self._store.tend():
+                    await asyncio.sleep(0)
 
     async def _feeds(self) -> list[Feed]:
         ending = self._broker.dead_letters("q").name.removeprefix("q")

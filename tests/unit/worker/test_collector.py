@@ -45,6 +45,7 @@ class Bench:
         self.away = False
         self.refuses: Callable[[DeadLetter], bool] = lambda _: False
         self.batches: list[int] = []
+        self.tended = 0
 
     async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
         if self.away:
@@ -54,6 +55,10 @@ class Bench:
         self.batches.append(len(letters) + len(outcomes))
         return await self.kept.collect(letters, outcomes)
 
+    async def tend(self) -> bool:
+        self.tended += 1
+        return await self.kept.tend()
+
     async def die(self, count: int, *, queue: str = "orders", **changes: Any) -> None:
         for number in range(count):
             letter = a_letter(b"%d" % number, letter_id=f"{queue}-{number}", queue=queue, broker="memory")
@@ -61,7 +66,7 @@ class Bench:
 
     def collector(self, **options: Any) -> Collector:
         around = Surroundings(self.clock, self.events, Random(1))
-        store: Any = self  # collect is all that is asked of it
+        store: Any = self  # collect and tend are all that is asked of it
         return Collector(self.broker, store, around=around, **options)
 
     @asynccontextmanager
@@ -303,6 +308,15 @@ async def test_the_lag_is_told() -> None:
 
     (latest,) = bench.events.of(CollectorLagged)[-1:]
     assert (latest.queue, latest.waiting) == ("orders.dlq", 5)
+
+
+async def test_work_of_the_store_that_can_wait_is_done_now_and_then() -> None:
+    bench = Bench()
+
+    async with bench.collecting():
+        await bench.until(lambda: bench.tended > 2)
+
+    assert bench.tended > 2
 
 
 async def test_whether_a_queue_is_collected_can_be_asked() -> None:

@@ -1,7 +1,7 @@
 """The database at hand: transactions on threads of their own.
 
-A transaction runs as a whole on a thread, one thread for all that write: an async driver would change threads four
-times for each statement. What runs there are plain functions over a connection.
+A transaction runs as a whole on a thread, one thread for all that write: an async driver would change threads for every
+step of every statement. What runs there are plain functions over a connection.
 """
 
 import asyncio
