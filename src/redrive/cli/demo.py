@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FRAME = 0.2  # seconds between two pictures on a terminal
 LINE = 1.0  # seconds between two lines elsewhere
-LATEST_BEGIN = 8.0  # seconds until somebody looks at the letters
+BEGIN = 1 / 8  # of the time, until somebody looks at the letters
 
 
 async def demo(
@@ -79,15 +79,14 @@ async def _play(folder: Path, *, seconds: float, rate: float, console: "Console"
 
     async def bring_version_2() -> None:
         deploy(urls["broker"], version="2")
-        await worker.stop()
-        await worker.start()
+        await worker.replace()
 
     story = Story(Desk(store, SystemClock(), "demo"), broker, deploy=bring_version_2)
     stop = _asked_to_stop()
     try:
         await stage.set_up()
         await worker.start()
-        at_work = asyncio.gather(stage.produce(stop), story.tell(after=min(seconds / 4, LATEST_BEGIN)))
+        at_work = asyncio.gather(stage.produce(stop), story.tell(after=seconds * BEGIN))
         with _screen(console) as show:
             while not (stop.is_set() or at_work.done() or worker.has_ended):
                 show(story.beside(await stage.look()))

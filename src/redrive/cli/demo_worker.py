@@ -44,22 +44,16 @@ class DemoWorker:
             raise BrokerError("the worker's log cannot be read")
         self._listening = asyncio.create_task(self._listen(process.stderr))
 
+    async def replace(self) -> None:
+        """Start another one, then stop the one there is: a deployment."""
+        process, listening = self._process, self._listening
+        await self.start()
+        await _stop(process, listening)
+
     async def stop(self) -> int | None:
         """Stop it in good order, and return its exit status; None if it was not started. Idempotent."""
         process, self._process = self._process, None
-        if process is None:
-            return None
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await process.wait()
-        except TimeoutError:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        if self._listening is not None:
-            await self._listening
-        return process.returncode
+        return await _stop(process, self._listening)
 
     @property
     def has_ended(self) -> bool:
@@ -69,3 +63,18 @@ class DemoWorker:
     async def _listen(self, lines: asyncio.StreamReader) -> None:
         async for raw in lines:
             self._hear(raw.decode("utf-8", "replace").rstrip())
+
+
+async def _stop(process: asyncio.subprocess.Process | None, listening: asyncio.Task[None] | None) -> int | None:
+    if process is None or listening is None:
+        return None
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+    except TimeoutError:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    await listening
+    return process.returncode
