@@ -1,0 +1,58 @@
+"""The letters that are measured: the same queues, types, incidents and hours whatever their number."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from redrive.core.attempt import Attempt
+from redrive.core.letter import DeadLetter, payload_hash
+from redrive.core.reason import Reason
+
+NOW = datetime(2030, 1, 31, tzinfo=UTC)
+HOURS = 30 * 24
+QUEUES = [f"queue-{number}" for number in range(8)]
+TYPES = [f"shop.errors.Error{number}" for number in range(24)]
+INCIDENTS = 200
+REASONS = [Reason.ATTEMPTS_EXHAUSTED, Reason.REJECTED, Reason.INVALID, Reason.DEADLINE]
+BATCH = 500
+
+
+def letters(first: int, count: int, *, of: int) -> Iterator[DeadLetter]:
+    """Letters with these numbers, of so many that failed one after the other within 30 days."""
+    for number in range(first, first + count):
+        yield _letter(number, share=number / of)
+
+
+def _letter(number: int, *, share: float) -> DeadLetter:
+    random = Random(number)
+    incident = random.randrange(INCIDENTS)
+    failed_at = NOW - timedelta(hours=HOURS) * (1 - share)
+    body = b'{"order": %d, "customer": "%032x", "note": "%s"}' % (number, random.getrandbits(128), b"x" * 120)
+    attempt = Attempt(1, failed_at, failed_at, TYPES[incident % len(TYPES)], f"order {number} was refused")
+    return DeadLetter(
+        letter_id=f"{random.getrandbits(128):032x}",
+        broker="sqlite",
+        queue=QUEUES[incident % len(QUEUES)],
+        group="shop",
+        handler="shop.charge",
+        app_version="4f2c",
+        node="worker-1",
+        pid=4711,
+        original_message_id=str(number),
+        payload=body,
+        payload_sha256=payload_hash(body),
+        content_type="application/json",
+        headers=(("content-type", b"application/json"), ("traceparent", b"00-%032x-0000000000000001-01" % number)),
+        reason=REASONS[incident % len(REASONS)],
+        error_type=attempt.error_type,
+        error_message=attempt.error_message,
+        fingerprint=f"{incident:016x}",
+        attempts=(attempt,) * 4,
+        retry_count=4,
+        first_failed_at=failed_at,
+        failed_at=failed_at,
+        received_at=failed_at,
+        dlq_published_at=failed_at,
+        user_id=f"user-{random.randrange(5000)}",
+        context={"order": number},
+    )

@@ -1,0 +1,81 @@
+"""The results on the letter store as Markdown."""
+
+from collections.abc import Mapping, Sequence
+
+from benchmarks import markdown
+from benchmarks.measure import Samples, Spread, percentile
+from benchmarks.store.reading import BUDGETED, FLAT
+
+MOST_GROWTH = 2.0
+MOST_MILLIS = 50.0
+
+Times = Mapping[int, Mapping[str, Sequence[float]]]
+
+
+def report(times: Times, samples: Samples, *, filled: Mapping[int, Mapping[str, float]], conditions: str) -> str:
+    """Everything a reader needs."""
+    parts = [conditions]
+    if times:
+        parts += [
+            _goals(times),
+            "### Questions that are answered from indexes and tallies: p95, ms",
+            _table(times, FLAT),
+            "### Other questions, each within its budget of 250 ms and one window: p95, ms",
+            "A page may be short and a count capped; both say so, and a cursor goes on from there.",
+            _table(times, BUDGETED),
+            f"### Filling\n\n{_filling(filled)}",
+        ]
+    if samples:
+        parts += ["### Collecting and redriving, beside a bare copy loop", _costs(samples)]
+    return "\n\n".join(parts)
+
+
+def _p95(times: Times, size: int, name: str) -> float:
+    return percentile(times[size][name], 0.95) * 1000
+
+
+def _goals(times: Times) -> str:
+    sizes = sorted(times)
+    large, small = sizes[-1], sizes[-2] if len(sizes) > 1 else sizes[-1]
+    growth = max((_p95(times, large, name) / _p95(times, small, name), name) for name in FLAT)
+    slowest = max((_p95(times, large, name), name) for name in FLAT)
+    rows = [
+        _goal(f"p95 at {large:,} ÷ p95 at {small:,}, worst: {growth[1]}", MOST_GROWTH, growth[0]),
+        _goal(f"p95 at {large:,}, ms, worst: {slowest[1]}", MOST_MILLIS, slowest[0]),
+    ]
+    return markdown.table(["goal", "at most", "measured", "met"], rows)
+
+
+def _goal(name: str, limit: float, measured: float) -> list[str]:
+    return [name, markdown.number(limit), markdown.number(measured), "yes" if measured <= limit else "**no**"]
+
+
+def _table(times: Times, names: Sequence[str]) -> str:
+    sizes = sorted(times)
+    rows = [[name, *(markdown.number(_p95(times, size, name)) for size in sizes)] for name in names]
+    return markdown.table(["", *(f"{size:,} letters" for size in sizes)], rows)
+
+
+def _filling(filled: Mapping[int, Mapping[str, float]]) -> str:
+    rows = [
+        [
+            f"{size:,}",
+            markdown.number(size / values["collecting"]),
+            markdown.number(size / values["indexing"]),
+            markdown.number(values["bytes"]),
+        ]
+        for size, values in sorted(filled.items())
+    ]
+    return markdown.table(["letters", "collected per second", "texts indexed per second", "bytes per letter"], rows)
+
+
+def _costs(samples: Samples) -> str:
+    rows = []
+    names = list(samples)
+    for bare, ours in zip(names[::2], names[1::2], strict=True):
+        base = Spread.of(sample.micros for sample in samples[bare]).median
+        for name in (bare, ours):
+            found = Spread.of(sample.micros for sample in samples[name])
+            rate = Spread.of(sample.rate for sample in samples[name])
+            rows.append([name, markdown.spread(found), markdown.number(found.median / base), markdown.spread(rate)])
+    return markdown.table(["", "CPU µs per letter", "÷ bare", "letters per second"], rows)
