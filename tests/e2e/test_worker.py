@@ -203,6 +203,25 @@ def test_an_app_that_cannot_start_ends_the_worker_with_one_clear_line(shop: Shop
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("mistake", ["def (", "1 / 0", "import nowhere_to_be_found"])
+def test_an_app_whose_module_cannot_be_imported_ends_the_worker_with_one_clear_line(shop: Shop, mistake: str) -> None:
+    (shop.folder / "broken.py").write_text(f"{mistake}\n")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "redrive.cli", "worker", "broken:app"],
+        cwd=shop.folder,
+        env=shop.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "broken" in line
+
+
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

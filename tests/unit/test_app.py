@@ -421,7 +421,7 @@ async def test_a_storm_of_permanent_failures_is_slowed_to_one_letter_per_probe()
     async with run(app) as rehearsal:
         for number in range(1000):
             await rehearsal.publish("orders", {"id": number})
-        with pytest.raises(TimeoutError, match="breaker of orders is still open.* breaker=None"):
+        with pytest.raises(TimeoutError, match=r"breaker of orders is still open.* breaker=None"):
             await rehearsal.drain()
         depth = await rehearsal.broker.depth("orders", group="shop")
 

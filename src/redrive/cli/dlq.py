@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from redrive.cli.output import Column, Exit, age, complain, count_up, preview, show, tell
 from redrive.cli.target import HERE, Target, open_broker
-from redrive.core.errors import ConfigError, LetterNotFound
+from redrive.core.errors import ConfigError, LetterNotFound, QueueNotFound
 from redrive.core.place import DeadLetterPlace
 from redrive.core.ports import Broker, DeadEntry, NativeDeadLetters
 
@@ -59,8 +60,10 @@ async def peek(
     if count < 1:
         raise ConfigError(f"--count: expected at least 1, got {count}")
     async with open_broker(target) as broker:
-        letters = _letters(broker, queue, name)
+        letters = await _letters(broker, queue, name)
         entries = await letters.peek(count, start=start)
+    if start is not None and not entries:
+        raise LetterNotFound(f"no entry {start!r} in {letters.name}")
     facts = map(_json_fact if target.json else _fact, entries)
     show(facts, _COLUMNS, as_json=target.json, empty=f"{letters.name} is empty")
 
@@ -69,7 +72,7 @@ async def peek(
 async def length(*, queue: Queue, name: Name = None, target: Target = HERE) -> None:
     """Count the dead letters of a queue."""
     async with open_broker(target) as broker:
-        letters = _letters(broker, queue, name)
+        letters = await _letters(broker, queue, name)
         count = await letters.length()
     tell({"queue": queue, "dlq": letters.name, "length": count}, str(count), as_json=target.json)
 
@@ -80,8 +83,8 @@ async def redrive(
 ) -> Exit:
     """Send letters back to the group that gave them up, each in one step."""
     async with open_broker(target) as broker:
-        letters = _letters(broker, queue, name)
-        return await _Act("redrive", "redriven", letters.redrive, target).on(letters, entry_ids, choice)
+        letters = await _letters(broker, queue, name)
+        return await _Act("redrive", "redriven", letters.redrive, queue, target).on(letters, entry_ids, choice)
 
 
 @dlq.command
@@ -90,8 +93,8 @@ async def remove(
 ) -> Exit:
     """Remove letters for good."""
     async with open_broker(target) as broker:
-        letters = _letters(broker, queue, name)
-        return await _Act("remove", "removed", letters.remove, target).on(letters, entry_ids, choice)
+        letters = await _letters(broker, queue, name)
+        return await _Act("remove", "removed", letters.remove, queue, target).on(letters, entry_ids, choice)
 
 
 @dataclass(frozen=True)
@@ -101,32 +104,40 @@ class _Act:
     verb: str
     done: str
     carry_out: Callable[[str], Awaitable[str | None]]
+    queue: str
     target: Target
 
     async def on(self, letters: NativeDeadLetters, entry_ids: tuple[str, ...], choice: Choice) -> Exit:
         if choice.everything == bool(entry_ids):
             raise ConfigError("expected entries or --all, not both" if entry_ids else "expected entries, or --all")
         if choice.everything:
-            entry_ids = await _entry_ids(letters)
+            entry_ids = await _entry_ids(letters, self.queue)
             if not choice.yes:
                 self._preview(letters, entry_ids)
                 return Exit.OK
-        return await self._each(letters, entry_ids)
+        gone = await self._each(letters, entry_ids)
+        if gone and choice.everything:
+            complain([f"{_letters_of(letters, len(gone))} had gone already"])
+        else:
+            complain(f"{entry_id}: no such entry in {letters.name}" for entry_id in gone)
+        return Exit.NOT_FOUND if gone else Exit.OK
 
     def _preview(self, letters: NativeDeadLetters, entry_ids: tuple[str, ...]) -> None:
         fact = {"dlq": letters.name, "dry_run": True, "letters": len(entry_ids)}
         text = f"would {self.verb} {_letters_of(letters, len(entry_ids))}; add --yes to do it"
-        tell(fact, text if entry_ids else f"{letters.name} is empty", as_json=self.target.json)
+        tell(fact, text if entry_ids else f"{letters.name} has no letters of {self.queue}", as_json=self.target.json)
 
-    async def _each(self, letters: NativeDeadLetters, entry_ids: tuple[str, ...]) -> Exit:
+    async def _each(self, letters: NativeDeadLetters, entry_ids: tuple[str, ...]) -> list[str]:
+        """Return the entries that were not there."""
         done = 0
+        gone = []
         try:
             for number, entry_id in enumerate(entry_ids, 1):
                 count_up(number, total=len(entry_ids))
                 try:
                     message_id = await self.carry_out(entry_id)
                 except LetterNotFound:
-                    complain([f"{entry_id}: no such entry in {letters.name}"])
+                    gone.append(entry_id)
                     continue
                 done += 1
                 if self.target.json:
@@ -134,30 +145,37 @@ class _Act:
         finally:
             if not self.target.json:
                 tell({}, f"{self.done} {done} of {_letters_of(letters, len(entry_ids))}", as_json=False)
-        return Exit.OK if done == len(entry_ids) else Exit.NOT_FOUND
+        return gone
 
 
 def _letters_of(letters: NativeDeadLetters, count: int) -> str:
     return f"{count} letter{'s' * (count != 1)} of {letters.name}"
 
 
-def _letters(broker: Broker, queue: str, name: str | None) -> NativeDeadLetters:
-    return broker.dead_letters(queue, place=None if name is None else DeadLetterPlace(name=name))
+async def _letters(broker: Broker, queue: str, name: str | None) -> NativeDeadLetters:
+    """The DLQ, which need not be there yet. Raises `QueueNotFound` if its queue is not there either."""
+    letters = broker.dead_letters(queue, place=None if name is None else DeadLetterPlace(name=name))
+    if not {queue, letters.name} & {found for found, _ in await broker.queues()}:
+        raise QueueNotFound(f"no such queue: {queue!r}")
+    return letters
 
 
-async def _entry_ids(letters: NativeDeadLetters) -> tuple[str, ...]:
-    """The entries that are there now; one that comes back while it is redriven is a new one, and not meant."""
+async def _entry_ids(letters: NativeDeadLetters, queue: str) -> tuple[str, ...]:
+    """The queue's entries that are there now, in a DLQ that others may share.
+
+    One that comes back while it is redriven is a new one, and not meant.
+    """
     count = await letters.length()
-    found: dict[str, None] = {}
+    found: dict[str, bool] = {}
     start: str | None = None
     while len(found) < count:
         page = await letters.peek(PAGE, start=start)
-        fresh = [entry.entry_id for entry in page if entry.entry_id not in found]
+        fresh = {entry.entry_id: entry.letter.queue == queue for entry in page if entry.entry_id not in found}
         if not fresh:
             break
-        found.update(dict.fromkeys(fresh))
-        start = fresh[-1]
-    return tuple(found)[:count]
+        found.update(fresh)
+        start = page[-1].entry_id
+    return tuple(entry_id for entry_id, ours in islice(found.items(), count) if ours)
 
 
 def _fact(entry: DeadEntry) -> dict[str, Any]:

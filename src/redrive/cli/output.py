@@ -23,6 +23,8 @@ from redrive.core.errors import (
 from redrive.core.printable import printable
 from redrive.core.url import mask_url
 
+WRAPS_AT = 16  # prose that has less room than this is hard to read
+
 Fact = Mapping[str, Any]
 """One thing to be told: what `--json` prints as one line."""
 
@@ -51,12 +53,16 @@ _EXITS: tuple[tuple[type[RedriveError], Exit], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: its heading, the fact's key, and how it looks. Only prose `wraps`."""
+    """One column of a table: its heading, the fact's key, and how it looks.
+
+    Only prose `wraps`. A `spare` one is left out of a terminal that is too narrow for all.
+    """
 
     title: str
     key: str
     right: bool = False
     wraps: bool = False
+    spare: bool = False
     style: Callable[[Any], str] = lambda _: ""
     shown: Callable[[Any], str] | None = None
 
@@ -171,10 +177,28 @@ def _table(facts: Sequence[Fact], columns: Sequence[Column]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    columns = _fitting(facts, columns, room=console.width)
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.right else "left"
         table.add_column(column.title, justify=justify, overflow="fold", no_wrap=not column.wraps)
     for fact in facts:
         table.add_row(*(Text(_cell(one, fact), style=one.style(fact.get(one.key))) for one in columns))
-    Console().print(table)
+    console.print(table)
+
+
+def _fitting(facts: Sequence[Fact], columns: Sequence[Column], *, room: int) -> Sequence[Column]:
+    """The columns without spare ones, the last first, but before all others those that say nothing, until they fit."""
+    kept = list(columns)
+    spare = [column for column in reversed(columns) if column.spare]
+    for column in sorted(spare, key=lambda one: any(fact.get(one.key) for fact in facts)):
+        if sum(_width(one, facts) + 2 for one in kept) - 2 <= room:
+            break
+        kept.remove(column)
+    return kept
+
+
+def _width(column: Column, facts: Sequence[Fact]) -> int:
+    widest = max(len(column.title), *(len(_cell(column, fact)) for fact in facts))
+    return min(widest, WRAPS_AT) if column.wraps else widest

@@ -1,5 +1,6 @@
 """`redrive queues`: how much is where; pause, resume and release."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
@@ -8,21 +9,23 @@ from cyclopts import App, Parameter
 
 from redrive.cli.output import Column, Fact, age, show, tell
 from redrive.cli.target import HERE, Target, group_of, open_broker
-from redrive.core.ports import Broker
+from redrive.core.ports import Alive, Broker
 
 queues = App(name="queues", help="Show queues; pause and resume consumers.")
 
 Group = Annotated[str | None, Parameter(help="The group; needed only where a queue has several.")]
 
+_OWN = (".dlq", ".outcomes")  # queues that Redrive makes itself
+
 _COLUMNS = (
-    Column("queue", "queue", style=lambda _: "bold"),
+    Column("queue", "queue", style=lambda queue: "dim" if queue.endswith(_OWN) else "bold"),
     Column("group", "group"),
     Column("waiting", "waiting", right=True),
-    Column("in flight", "in_flight", right=True),
-    Column("scheduled", "scheduled", right=True),
-    Column("held", "held", right=True, style=lambda count: "yellow" if count else ""),
+    Column("in flight", "in_flight", right=True, spare=True),
+    Column("scheduled", "scheduled", right=True, spare=True),
+    Column("held", "held", right=True, spare=True, style=lambda count: "yellow" if count else ""),
     Column("dead", "dead", right=True, style=lambda count: "red" if count else ""),
-    Column("oldest", "oldest_at", right=True, shown=lambda at: age(at, now=datetime.now(UTC))),
+    Column("oldest", "oldest_at", right=True, spare=True, shown=lambda at: age(at, now=datetime.now(UTC))),
     Column("workers", "workers", right=True),
     Column("paused", "paused", wraps=True, style=lambda _: "yellow"),
 )
@@ -33,7 +36,8 @@ _COLUMNS = (
 async def list_queues(*, target: Target = HERE) -> None:
     """Show every queue and group: what waits, runs, is due later, is held, is dead, and who works on it."""
     async with open_broker(target) as broker:
-        facts = [await _fact(broker, queue, group) for queue, group in sorted(await broker.queues())]
+        found = sorted(await broker.queues(), key=lambda lane: (lane[0].split("."), lane[1]))  # a DLQ below its queue
+        facts = [await _fact(broker, queue, group) for queue, group in found]
     show(facts, _COLUMNS, as_json=target.json, empty="no queues yet")
 
 
@@ -77,4 +81,13 @@ async def release(queue: str, /, *, group: Group = None, target: Target = HERE) 
 async def _fact(broker: Broker, queue: str, group: str) -> Fact:
     depth = await broker.depth(queue, group=group)
     workers = await broker.alive(queue, group=group) if group else ()
-    return {"queue": queue, "group": group, **asdict(depth), "workers": len(workers)}
+    paused = depth.paused or _held_back(workers)
+    return {"queue": queue, "group": group, **asdict(depth), "workers": len(workers), "paused": paused}
+
+
+def _held_back(workers: Sequence[Alive]) -> str | None:
+    """Why workers hold back by themselves, and how many of them if not all do."""
+    reasons = [worker.paused for worker in workers if worker.paused]
+    if not reasons or len(reasons) == len(workers):
+        return reasons[0] if reasons else None
+    return f"{reasons[0]} ({len(reasons)} of {len(workers)} workers)"

@@ -12,7 +12,7 @@ from redrive.core.duration import NOW, Duration, as_duration
 from redrive.core.errors import ConfigError
 
 LONGEST: Final = timedelta(days=365)
-"""No delay may be set longer than this: due times stay far from the end of the calendar."""
+"""No delay may be set longer than this: what is drawn from it, up to three times as long, is still a duration."""
 
 STEEPEST: Final = 1000
 

@@ -67,7 +67,11 @@ class Rehearsal:
                 self._jump(due_at)
                 await self._settled()
                 due_at = self.broker.next_due_at()
-        raise TimeoutError(f"still paused: {', '.join(sorted(self._paused))}")
+        queues = ", ".join(sorted(self._paused)) or "a queue"
+        raise TimeoutError(
+            f"the breaker of {queues} is still open: its handler does not recover;"
+            " breaker=None at the consumer switches it off in a test"
+        )
 
     async def _settled(self) -> None:
         """Return when the broker has nothing to hand out, or a consumer holds back."""

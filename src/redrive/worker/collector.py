@@ -143,7 +143,7 @@ class Collector:
                     self._tell_lag(feed, await self._depth(feed))
             with contextlib.suppress(StoreError):  # the intake waits for a store that is away
                 while await self._store.tend():
-                    await asyncio.sleep(0)
+                    continue
 
     async def _feeds(self) -> list[Feed]:
         ending = self._broker.dead_letters("q").name.removeprefix("q")

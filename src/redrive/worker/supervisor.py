@@ -1,7 +1,7 @@
 """The supervisor: keeps worker processes running, and gives suspects a process of their own.
 
-It does no work itself, so nothing a handler does can end it. Each child has a pipe to it: a line per beat, and an end
-of file the moment the child dies, however it dies.
+It does no work itself, so nothing a handler does can end it. Each child has a pipe to it: a line per beat. That a child
+is dead is the system's word alone: the pipe may outlive it in a process that it forked, or end before it does.
 """
 
 import contextlib
@@ -96,6 +96,7 @@ class Supervisor:
                 self._start_due()
                 for key, _ in self._selector.select(timeout=0.5):
                     self._hear(key.fd)
+                self._reap()
                 self._look_after()
         return self._status
 
@@ -107,6 +108,7 @@ class Supervisor:
         self._selector.register(ours, selectors.EVENT_READ)
         self._wake_up = ours
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)  # a death wakes the loop at once
         woken = signal.set_wakeup_fd(theirs.fileno())
         try:
             yield
@@ -160,13 +162,17 @@ class Supervisor:
             with contextlib.suppress(BlockingIOError):
                 self._wake_up.recv(4096)
             return
+        if not self._listen(child):
+            self._selector.unregister(fd)  # its end would be heard in every turn
+
+    def _listen(self, child: _Child) -> bool:
+        """Take in what a child has said; False once nobody can say more."""
         try:
-            heard = os.read(fd, 65536)
+            heard = os.read(child.read, 65536)
         except BlockingIOError:
-            return
+            return True
         if not heard:
-            self._bury(child)
-            return
+            return False
         child.beat_at = time.monotonic()
         child.text += heard
         *lines, rest = bytes(child.text).split(b"\n")
@@ -176,12 +182,20 @@ class Supervisor:
             child.owner = said.get("owner", child.owner)
             child.suspects = said.get("suspects", child.suspects)
             child.grace = said.get("grace", child.grace)
+        return True
 
-    def _bury(self, child: _Child) -> None:
-        self._selector.unregister(child.read)
+    def _reap(self) -> None:
+        for child in list(self._children.values()):
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                self._listen(child)  # its last words
+                self._bury(child, status, usage)
+
+    def _bury(self, child: _Child, status: int, usage: resource.struct_rusage) -> None:
+        with contextlib.suppress(KeyError):  # not there once its end was heard
+            self._selector.unregister(child.read)
         os.close(child.read)
         del self._children[child.read]
-        _, status, usage = os.wait4(child.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         key = (child.order.role, child.order.index)
         if self._stopping_since is not None:

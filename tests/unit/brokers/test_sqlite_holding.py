@@ -1,6 +1,7 @@
 """Holds: one row per handing-over, fenced by where the message is."""
 
 import asyncio
+import os
 import random
 import sqlite3
 import subprocess
@@ -35,6 +36,7 @@ from redrive.testing.clock import ManualClock
 async def work(path, queue, alone):
     broker = SqliteBroker(path, clock=ManualClock(), reserve=0)
     worker = await broker.subscribe(queue, group="shop", options=Options(owner="victim"))
+    await worker.heartbeat()
     taken = await worker.fetch_suspect() if alone else await worker.fetch(2, wait=timedelta(0))
     os._exit(9 if taken else 0)
 
@@ -186,6 +188,16 @@ async def test_what_a_killed_process_held_is_suspect_at_once(bench: Bench, file:
 
     assert await worker.heartbeat() == 2
     assert await bench.counts() == {"waiting": 3}
+
+
+async def test_a_killed_process_is_not_alive(bench: Bench, file: Path) -> None:
+    worker = await bench.worker()
+    await worker.heartbeat()
+    await bench.publish(b"1")
+    await let_a_worker_be_killed(file, bench.queue)
+
+    (alive,) = await bench.broker.alive(bench.queue, group="shop")
+    assert alive.pid == os.getpid()
 
 
 async def test_a_fetch_that_finds_nothing_notices_a_killed_process(bench: Bench, file: Path) -> None:

@@ -76,13 +76,6 @@ async def test_an_item_that_cannot_be_written_is_refused_and_the_rest_go_through
     assert await bench.counts() == {"in_flight": 1, "dead": 1}
 
 
-async def test_a_retry_beyond_the_end_of_time_is_refused(bench: Bench) -> None:
-    worker, delivery = await bench.one_delivery()
-    answers = await worker.settle([bench.retry(delivery, timedelta.max)])
-
-    assert [answer.status for answer in answers] == ["refused"]
-
-
 async def test_a_message_larger_than_sqlite_can_keep_is_a_clear_error(
     broker: SqliteBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,3 +139,14 @@ def test_what_is_not_sqlites_stays_what_it_is() -> None:
     error = LookupError("ours")
 
     assert translate(error, path="queue.db") is error
+
+
+async def test_an_instant_beyond_the_calendar_is_the_last_one(bench: Bench, file: Path) -> None:
+    await bench.worker()
+    await bench.publish(b"1", delay=timedelta(hours=1))
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE tracked SET due_at = ?", (10**18,))
+
+    depth = await bench.depth()
+
+    assert (depth.scheduled, depth.next_due_at) == (1, datetime.max.replace(tzinfo=UTC))

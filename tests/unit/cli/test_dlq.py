@@ -2,6 +2,10 @@ import json
 
 import pytest
 
+from redrive.brokers.sqlite.dead_letters import SqliteDeadLetters
+from redrive.core.errors import LetterNotFound
+from redrive.core.place import DeadLetterPlace
+from redrive.core.ports import Broker
 from tests.unit.cli.conftest import Shop, a_letter
 
 WHERE = ("--queue", "orders")
@@ -59,6 +63,8 @@ def test_a_payload_that_would_steer_the_terminal_is_shown_escaped(shop: Shop) ->
 
 
 def test_length_counts_and_an_unused_dlq_has_none(dead: Shop) -> None:
+    dead.subscribe("unused")
+
     assert length(dead) == 12
     assert dead.run("dlq", "length", "--queue", "unused").out == "0\n"
     assert json.loads(dead.run("dlq", "length", *WHERE, "--json").out)["length"] == 12
@@ -133,4 +139,54 @@ def test_an_empty_dlq_says_so(shop: Shop) -> None:
     shop.subscribe("orders")
 
     assert shop.run("dlq", "peek", *WHERE).out == "orders.dlq is empty\n"
-    assert shop.run("dlq", "remove", "--all", *WHERE).out == "orders.dlq is empty\n"
+    assert shop.run("dlq", "remove", "--all", *WHERE).out == "orders.dlq has no letters of orders\n"
+
+
+@pytest.mark.parametrize("words", [("peek",), ("length",), ("redrive", "--all"), ("remove", "x-1")])
+def test_a_queue_that_is_not_there_is_told(dead: Shop, words: tuple[str, ...]) -> None:
+    said = dead.run("dlq", *words, "--queue", "ordres")
+
+    assert (said.status, said.out, said.err) == (4, "", "redrive: no such queue: 'ordres'\n")
+
+
+def test_a_dlq_whose_queue_is_gone_is_still_there(shop: Shop) -> None:
+    shop.bury(a_letter())
+
+    assert length(shop) == 1
+
+
+def test_peek_says_that_the_entry_to_start_with_is_not_there(dead: Shop) -> None:
+    said = dead.run("dlq", "peek", *WHERE, "--start", "zzz")
+
+    assert (said.status, said.out, said.err) == (4, "", "redrive: no entry 'zzz' in orders.dlq\n")
+
+
+@pytest.mark.parametrize("verb", ["redrive", "remove"])
+def test_all_leaves_the_letters_of_other_queues_in_a_shared_dlq(shop: Shop, verb: str) -> None:
+    async def share(broker: Broker) -> None:
+        letters = broker.dead_letters("orders", place=DeadLetterPlace(name="all.dead"))
+        for number, queue in enumerate(["orders", "mail", "orders", "mail", "mail"]):
+            await letters.send(a_letter(number, queue=queue))
+
+    shop.ask(share)
+    shared = ("--dlq", "all.dead")
+    shown = shop.run("dlq", verb, "--all", *WHERE, *shared)
+    shop.run("dlq", verb, "--all", "--yes", *WHERE, *shared)
+    left = shop.run("dlq", "peek", *WHERE, *shared, "--json")
+
+    assert shown.out == f"would {verb} 2 letters of all.dead; add --yes to do it\n"
+    assert [json.loads(line)["queue"] for line in left.lines] == ["mail"] * 3
+
+
+def test_with_all_the_letters_that_have_gone_are_counted_not_listed(
+    dead: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(_: SqliteDeadLetters, entry_id: str) -> None:
+        raise LetterNotFound(entry_id)
+
+    monkeypatch.setattr(SqliteDeadLetters, "remove", gone)
+
+    said = dead.run("dlq", "remove", "--all", "--yes", *WHERE)
+
+    assert said.status == 4
+    assert said.err == "redrive: 12 letters of orders.dlq had gone already\n"

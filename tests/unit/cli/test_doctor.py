@@ -27,8 +27,21 @@ def test_only_a_failed_check_is_a_failure(shop: Shop, monkeypatch: pytest.Monkey
     said = shop.run("doctor")
 
     assert said.status == status
-    for text in (level, "disk", "2 MB free", "losing messages", "free some space"):
+    for text in (level, "disk", "2 MB free", "losing messages"):
         assert text in said.lines[1]
+
+
+@pytest.mark.parametrize(("level", "advised"), [("ok", False), ("warn", True)])
+def test_advice_is_shown_only_where_something_is_to_be_done(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, level: str, *, advised: bool
+) -> None:
+    finding = Finding("disk", level, "2 MB free", "losing messages", "free some space")  # type: ignore[arg-type]
+    monkeypatch.setattr(wiring, "connect_existing", lambda _: Patient(finding))
+
+    said = shop.run("doctor")
+
+    assert said.lines[0].split()[:4] == ["check", "found", "without", "it"]
+    assert ("advice" in said.out, "free some space" in said.out) == (advised, advised)
 
 
 def test_the_findings_of_a_real_file_are_told_as_json(shop: Shop) -> None:

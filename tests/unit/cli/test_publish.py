@@ -131,3 +131,11 @@ def test_the_broker_can_be_named_by_the_environment(shop: Shop, monkeypatch: pyt
 
     assert Path("other.db").exists()
     assert not shop.file.exists()
+
+
+@pytest.mark.parametrize("flag", ["--delay", "--expires"])
+def test_a_length_of_more_than_ten_years_is_refused(shop: Shop, flag: str) -> None:
+    said = shop.run("publish", "orders", "x", flag, "1000000000000")
+
+    assert said.status == 2
+    assert said.err == f"redrive: {flag}: expected at most ten years, got '1000000000000'\n"

@@ -1,5 +1,9 @@
 import json
+import re
+import sys
 from datetime import timedelta
+
+import pytest
 
 from redrive.core.outcome import GiveUp, Settlement
 from redrive.core.place import DeadLetterPlace
@@ -96,3 +100,51 @@ def test_what_is_held_runs_again_after_release(shop: Shop) -> None:
     assert held == 1
     assert said.out == "released 1 held messages of orders for shop\n"
     assert (facts(shop)["orders", "shop"]["held"], facts(shop)["orders", "shop"]["waiting"]) == (0, 1)
+
+
+def test_a_worker_that_holds_back_by_itself_says_why(shop: Shop) -> None:
+    async def beat(broker: Broker) -> None:
+        for owner, paused in (("w-1", "its breaker is open"), ("w-2", None)):
+            subscription = await broker.subscribe("orders", group="shop", options=Options(owner=owner))
+            await subscription.heartbeat(paused=paused)
+
+    shop.ask(beat)
+    some = facts(shop)["orders", "shop"]
+    shop.run("queues", "pause", "orders", "--why", "the bank is down")
+    by_a_person = facts(shop)["orders", "shop"]
+
+    assert (some["workers"], some["paused"]) == (2, "its breaker is open (1 of 2 workers)")
+    assert by_a_person["paused"] == "the bank is down"
+
+
+def test_a_dlq_is_listed_below_its_queue(shop: Shop) -> None:
+    for queue in ("orders-eu", "orders"):
+        shop.run("publish", queue, "now")
+        shop.bury(a_letter(queue=queue))
+
+    listed = [line.split()[0] for line in shop.run("queues").lines[1:]]
+
+    assert listed == ["orders", "orders.dlq", "orders-eu", "orders-eu.dlq"]
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_the_table_fits_the_terminal_and_shows_why_a_queue_is_paused(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    shop.subscribe("orders")
+    shop.run("publish", "orders", "now")
+    shop.run("publish", "orders", "later", "--delay", "1h")
+    shop.run("publish", "orders.outcomes", "news")
+    shop.bury(a_letter())
+    shop.run("queues", "pause", "orders", "--why", "the bank is down")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shop.run("queues").out).splitlines()
+
+    assert len(lines) == 4
+    assert max(map(len, lines)) <= width
+    head, orders, *_ = (line.split() for line in lines)
+    assert head[-1] == "paused"
+    assert orders[:3] == ["orders", "shop", "1"]
+    assert orders[-4:] == ["the", "bank", "is", "down"]

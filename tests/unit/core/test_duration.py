@@ -39,5 +39,13 @@ def test_what_is_no_duration_is_a_value_error(given: Any) -> None:
         as_duration(given)
 
 
+@pytest.mark.parametrize("given", ["3654d", 10**12, timedelta(days=4000)])
+def test_a_duration_of_more_than_ten_years_is_refused(given: Duration) -> None:
+    with pytest.raises(ValueError, match="expected at most ten years, got"):
+        as_duration(given)
+
+    assert as_duration("3650d") == timedelta(days=3650)
+
+
 def test_now_is_no_delay() -> None:
     assert as_duration(0) == NOW

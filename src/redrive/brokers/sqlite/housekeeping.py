@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from redrive.brokers.sqlite.process import is_dead
 from redrive.brokers.sqlite.rows import Lane
 from redrive.brokers.sqlite.suspects import count_suspects, reap
 from redrive.brokers.sqlite.transaction import MICROSECOND, Transaction, as_instant
@@ -21,6 +22,7 @@ class Pulse(NamedTuple):
     owner: str
     host: str
     pid: int
+    process: str
     version: str
     paused: str | None
 
@@ -28,7 +30,8 @@ class Pulse(NamedTuple):
 def beat(lane: Lane, pulse: Pulse, transaction: Transaction) -> int:
     """Write the worker's record, make suspects of what the dead held, tidy up; return how many suspects wait."""
     transaction.execute(
-        "INSERT OR REPLACE INTO alive (lane, owner, host, pid, version, paused, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO alive (lane, owner, host, pid, process, version, paused, seen_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (lane.id, *pulse, transaction.now),
     )
     reap(lane, transaction)
@@ -44,12 +47,14 @@ def sign_off(lane: Lane, owner: str, transaction: Transaction) -> None:
 
 
 def workers(lane: Lane, transaction: Transaction) -> list[Alive]:
-    """The workers heard of lately."""
+    """The workers heard of lately that are not proven dead."""
     rows = transaction.execute(
-        "SELECT owner, host, pid, version, seen_at, paused FROM alive WHERE lane = ? AND seen_at >= ? ORDER BY owner",
+        "SELECT owner, host, pid, version, seen_at, paused, process FROM alive"
+        " WHERE lane = ? AND seen_at >= ? ORDER BY owner",
         (lane.id, transaction.now - HEARD_OF),
     )
     return [
         Alive(owner, host, pid, version, seen_at=as_instant(seen_at), paused=paused)
-        for owner, host, pid, version, seen_at, paused in rows
+        for owner, host, pid, version, seen_at, paused, process in rows
+        if not is_dead(process)
     ]

@@ -18,7 +18,7 @@ from that hold means moving it to `tracked`: that the row is still in `fresh` *i
 from typing import Final
 
 APPLICATION_ID: Final = 0x52647276  # "Rdrv"
-VERSION: Final = 1
+VERSION: Final = 2
 
 SEQ_BITS: Final = 43
 SEQ_MASK: Final = (1 << SEQ_BITS) - 1
@@ -110,6 +110,7 @@ TABLES: Final = (
         owner TEXT NOT NULL,
         host TEXT NOT NULL,
         pid INTEGER NOT NULL,
+        process TEXT NOT NULL,  -- as in hold
         version TEXT NOT NULL,
         paused TEXT,
         seen_at INTEGER NOT NULL,

@@ -94,7 +94,7 @@ class SqliteSubscription:
 
     async def heartbeat(self, *, paused: str | None = None) -> int:
         options = self._options
-        pulse = Pulse(options.owner, socket.gethostname(), os.getpid(), options.version, paused)
+        pulse = Pulse(options.owner, socket.gethostname(), os.getpid(), identity(), options.version, paused)
         return await self._writer.write(partial(beat, self._lane, pulse))
 
     async def aclose(self) -> None:

@@ -7,6 +7,7 @@ from typing import Final, overload
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
+LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Transaction:
@@ -52,5 +53,8 @@ def as_instant(micros: int) -> datetime: ...
 @overload
 def as_instant(micros: int | None) -> datetime | None: ...
 def as_instant(micros: int | None) -> datetime | None:
-    """The instant that the file keeps."""
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+    """The instant that the file keeps; the last one there is for what lies beyond the calendar."""
+    try:
+        return None if micros is None else EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return LAST
