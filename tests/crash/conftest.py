@@ -1,1 +1,1 @@
-collect_ignore = ["app.py"]  # belongs to a running crash test, and asks for its folder when imported
+collect_ignore = ["app.py", "way_back_app.py"]  # belong to a running crash test, and ask for its folder when imported
