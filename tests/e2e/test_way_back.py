@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,9 @@ class Shop:
         self.run("publish", "orders", "@orders", "--lines")
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(words, cwd=self.folder, env=self.env)
+        # Whoever runs the tests in the background has SIGINT ignored, and a child would inherit that.
+        heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen(words, cwd=self.folder, env=self.env, preexec_fn=heard)  # noqa: PLW1509 - no threads here
 
     @contextmanager
     def working(self, *words: str) -> Iterator[None]:

@@ -21,6 +21,7 @@ from redrive.brokers.sqlite.suspects import anything_ended, anything_suspect, re
 from redrive.brokers.sqlite.transaction import MICROSECOND, Transaction, as_instant, as_micros
 from redrive.brokers.sqlite.writer import Writer
 from redrive.core.delivery import Delivery
+from redrive.core.duration import NOW
 from redrive.core.errors import BrokerUnavailable
 from redrive.core.outcome import Settled, Settlement
 from redrive.core.ports import Clock, Options
@@ -112,9 +113,10 @@ class SqliteSubscription:
         """Wait until the lane looks different, the next message falls due, or the time is over."""
         now = self._clock.now()
         due_at = as_instant(sight.due_at)
-        until = min(ends_at, due_at) if due_at is not None and due_at > now else ends_at
+        # Due by now counts: it was not yet when we looked. What a pause holds back waits for the pause to end.
+        until = ends_at if due_at is None or sight.paused is not None else min(ends_at, due_at)
         changed = asyncio.ensure_future(self._writer.changed(self._lane.id, look=self._look, seen=sight))
-        alarm = asyncio.ensure_future(self._clock.sleep(until - now))
+        alarm = asyncio.ensure_future(self._clock.sleep(max(until - now, NOW)))
         try:
             await asyncio.wait({changed, alarm}, return_when=asyncio.FIRST_COMPLETED)
         finally:
