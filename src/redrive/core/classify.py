@@ -2,12 +2,12 @@
 
 import errno
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from redrive.core.errors import BrokerUnavailable, ConfigError, StoreUnavailable
-from redrive.core.evidence import causes_of, codes_of, status_of, told_delay
+from redrive.core.evidence import causes_of, codes_of, is_mute, status_of, told_delay
 from redrive.core.outcome import GiveUp, RetryLater
 
 Rule = type[BaseException] | Callable[[BaseException], bool]
@@ -42,17 +42,30 @@ _NETWORK_NAMES: Final = frozenset(
         ("urllib", "URLError"),
         ("aiohttp", "ClientConnectionError"),
         ("aiohttp", "ClientPayloadError"),
+        ("asyncpg", "PostgresConnectionError"),
+        ("botocore", "ConnectionError"),
+        ("botocore", "HTTPClientError"),
         ("httpx", "NetworkError"),
         ("httpx", "ProxyError"),
         ("httpx", "RemoteProtocolError"),
         ("httpx", "TimeoutException"),
+        ("psycopg", "OperationalError"),
+        ("psycopg2", "OperationalError"),
+        ("pymongo", "ConnectionFailure"),
+        ("pymysql", "OperationalError"),
         ("redis", "ClusterDownError"),
         ("redis", "ConnectionError"),
         ("redis", "ReadOnlyError"),
         ("redis", "TimeoutError"),
         ("redis", "TryAgainError"),
+        ("requests", "ChunkedEncodingError"),
+        ("requests", "ConnectionError"),
+        ("requests", "Timeout"),
+        ("sqlalchemy", "TimeoutError"),
     }
 )
+
+_CLASSES: Final = 1024  # whose judgement is remembered; a program that makes up more pays for the rest
 
 _NO_FAILURES: Final = (RetryLater, GiveUp, BaseExceptionGroup)
 
@@ -79,10 +92,10 @@ class Classifier:
     said yes); the nearest class named in either; codes about quota and billing (permanent); the HTTP status
     (408, 409, 425, 429 and 5xx are retried, other 4xx are permanent); errors of the network (retried).
 
-    What no rule knows is retried and counts as transient: an outage may surface as any exception, and a pause
-    that was not needed costs time, while one that was missed costs a clean-up. Retried but not transient are
-    409, a quarrel over one message, and a `RetryLater` that the handler raised of its own accord; one raised
-    while handling another exception counts as that one does.
+    What no rule knows is retried, but is not transient: a `ValueError` is rather the trouble of one message than
+    an outage, and an outage that surfaces as such is left to the storm guard; `retryable` names what you know
+    better. Nor are 409, a quarrel over one message, and a `RetryLater` that the handler raised of its own accord;
+    one raised while handling another exception counts as that one does.
 
     >>> rules = Classifier(permanent=[KeyError], retryable=[lambda error: "deadlock" in str(error)])
     >>> rules(KeyError("customer")).retry, rules(TimeoutError()).retry
@@ -93,6 +106,7 @@ class Classifier:
 
     permanent: tuple[Rule, ...]
     retryable: tuple[Rule, ...]
+    _by_class: dict[type, Classified] = field(repr=False, compare=False)
 
     def __init__(self, *, permanent: Iterable[Rule] = (), retryable: Iterable[Rule] = ()) -> None:
         mistakes: list[str] = []
@@ -107,16 +121,20 @@ class Classifier:
             raise ConfigError(mistakes)
         object.__setattr__(self, "permanent", never)
         object.__setattr__(self, "retryable", again)
+        object.__setattr__(self, "_by_class", {})
 
     def __call__(self, error: BaseException, *, now: datetime | None = None) -> Classified:
         """What is thought of `error`. Without `now`, a delay told as a date is passed over."""
+        known = self._remembered(error)
+        if known is not None:
+            return known
         error = unwrap(error)
         if isinstance(error, GiveUp):
             return Classified(retry=False, transient=False, told=None, why="the handler gave up")
         causes = tuple(causes_of(error))
         told = next((told for cause in causes if (told := told_delay(cause, now=now)) is not None), None)
         if not isinstance(error, RetryLater):
-            return self._first_known(causes)._replace(told=told)
+            return self._remember(error, self._first_known(causes)._replace(told=told))
         # A handler that turns an outage into RetryLater does so while handling its exception.
         behind = [cause for cause in causes if not isinstance(cause, _NO_FAILURES)]
         return Classified(
@@ -126,12 +144,30 @@ class Classifier:
             why="the handler asked for it",
         )
 
+    def _remembered(self, error: BaseException) -> Classified | None:
+        try:
+            known = self._by_class.get(type(error))
+        except Exception:  # noqa: BLE001 - a metaclass is anybody's code
+            return None
+        return known if known is not None and _stands_alone(error) else None
+
+    def _remember(self, error: BaseException, known: Classified) -> Classified:
+        """Keep what holds for every exception of this class that stands alone; give it back."""
+        if (
+            len(self._by_class) < _CLASSES
+            and _stands_alone(error)
+            and all(isinstance(rule, type) for rule in (*self.permanent, *self.retryable))
+            and (isinstance(error, _NETWORK_TYPES) or not isinstance(error, OSError | BaseExceptionGroup))
+        ):
+            self._by_class[type(error)] = known
+        return known
+
     def _first_known(self, causes: Sequence[BaseException]) -> Classified:
         for cause in causes:
             known = self._named(cause) or _recognised(cause)
             if known is not None:
                 return known
-        return _transient("no rule names it")
+        return Classified(retry=True, transient=False, told=None, why="no rule names it")
 
     def _named(self, error: BaseException) -> Classified | None:
         if any(_says_yes(rule, error) for rule in self.permanent):
@@ -144,6 +180,11 @@ class Classifier:
             if kind in self.retryable:
                 return _transient(f"{_name(kind)} is retryable")
         return None
+
+
+def _stands_alone(error: BaseException) -> bool:
+    """Whether there is nothing to read on it, and nothing that it was raised from."""
+    return error.__cause__ is None and (error.__context__ is None or error.__suppress_context__) and is_mute(error)
 
 
 def unwrap(error: BaseException) -> BaseException:

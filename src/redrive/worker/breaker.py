@@ -1,25 +1,40 @@
 """The breaker: an outage costs time, not a clean-up.
 
-While transient failures are the rule the consumer pauses, hands back what it holds without spending an attempt,
-and probes. A storm of permanent failures is slowed to one dead letter per probe in the same way. Queues below the
-thresholds are not protected: four messages that fail are four messages that fail.
+While signs of an outage are the rule the consumer pauses, hands back what it holds without spending an attempt, and
+probes. When nearly every message fails in whatever way, the storm guard slows the consumer to one attempt per probe.
+Queues below the thresholds are not protected: four messages that fail are four messages that fail.
+
+Bad messages must not look like an outage, nor keep one alive. They fail again and again, and their retries may come
+in heaps: so what a retry says is believed only if the first attempts say the same; a probe is rather a message that
+has not failed yet; and one that fails without a sign of an outage spends its attempt, as it would at any other time.
 """
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, Final
 
+from redrive.core.delivery import Delivery
 from redrive.core.errors import ConfigError
+
+FEW: Final = 10  # messages among which the first probe is chosen
+MOST: Final = 500  # messages among which any probe is chosen
+
+GOOD, OUTAGE, OTHER = range(3)
+"""How an attempt ended, in the eyes of the breaker. Numbers, because every failure is counted by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerRules:
     """When a consumer pauses by itself.
 
-    It opens when, among the last `window` outcomes, there are at least `outcomes` of them, a share of `share` or
-    more are transient failures, and they come from at least `messages` different messages. For permanent failures
-    the bar is higher: `storm_outcomes` and `storm_share`. It closes after `successes` probes in a row. Probes are
-    `probe` apart at first, twice as long after each failure, up to `longest_probe`.
+    It opens when, among the last `window` attempts, there are at least `outcomes` of them, a share of `share` or more
+    are signs of an outage, and they come from at least `messages` different messages; among the first attempts of
+    messages, if there are any, the share must be as high. The storm guard opens it when a share of `storm_share` or
+    more of the last first attempts, at least `storm_outcomes` of them, failed in whatever way. It closes after
+    `successes` probes that went well, with no sign of an outage from a message that had not failed before in between.
+    Probes are `probe` apart at first, twice as long after each failure, up to `longest_probe`.
     """
 
     outcomes: int = 20
@@ -52,15 +67,19 @@ class BreakerRules:
 
 
 class Breaker:
-    """The state of one consumer's breaker. Not shared between threads."""
+    """The state of one consumer's breaker. Not shared between threads.
+
+    `again` says of a failure that its message had failed before, in the same generation.
+    """
 
     def __init__(self, rules: BreakerRules) -> None:
         self._rules = rules
-        self._window: deque[tuple[str, str]] = deque(maxlen=rules.window)  # (kind, message id)
-        self._bad = 0
-        self._good_probes = 0
-        self._failed_probes = 0
+        self._attempts = Window(rules.window)
+        self._first_attempts = Window(rules.window)  # no heap of retries can push these out
         self._probing = False
+        self._good_probes = 0
+        self._probe_delay = rules.probe
+        self._in_vain: Counter[str] = Counter()  # how often a message was a probe and failed
         self.why: str | None = None
 
     @property
@@ -71,10 +90,16 @@ class Breaker:
     @property
     def probe_delay(self) -> timedelta:
         """How long to wait before the next probe; nothing after a probe that went well."""
-        if self._good_probes:
-            return timedelta(0)
-        doubled: timedelta = self._rules.probe * 2 ** min(self._failed_probes, 16)
-        return min(doubled, self._rules.longest_probe)
+        return self._probe_delay
+
+    @property
+    def reach(self) -> int:
+        """How many messages to look at for a probe: always some that have not been one in vain."""
+        return min(FEW + len(self._in_vain), MOST)
+
+    def choose(self, deliveries: Sequence[Delivery]) -> Delivery:
+        """The delivery that makes the best probe: seldom a probe in vain, and rather one that never failed."""
+        return min(deliveries, key=lambda delivery: (self._in_vain[delivery.message.id], delivery.failures > 0))
 
     def probe(self) -> None:
         """From here on outcomes are those of a probe, no longer of what was running when the breaker opened."""
@@ -82,58 +107,122 @@ class Breaker:
 
     def succeeded(self, count: int = 1) -> bool:
         """Note successes; return True if they close an open breaker."""
-        if self.is_open:
-            self._good_probes += count if self._probing else 0
-            if self._good_probes < self._rules.successes:
-                return False
-            self._reset()
-            return True
-        if self._bad:
-            for _ in range(min(count, self._rules.window)):
-                self._push("ok", "")
-        else:
-            room = self._rules.window - len(self._window)
-            self._window.extend([("ok", "")] * min(count, room))
-        return False
-
-    def failed(self, message_id: str) -> bool:
-        """Note a transient failure; return True if the message must be handed back without spending an attempt."""
-        if self.is_open:
-            self._fail_probe()
-            return True
-        self._push("transient", message_id)
-        return self._trips("transient", self._rules.outcomes, self._rules.share, "fail transiently")
-
-    def rejected(self, message_id: str) -> None:
-        """Note a permanent failure. Its letter is written all the same: one per probe while the storm lasts."""
-        if self.is_open:
-            self._fail_probe()
-            return
-        self._push("permanent", message_id)
-        self._trips("permanent", self._rules.storm_outcomes, self._rules.storm_share, "fail for good")
-
-    def _push(self, kind: str, message_id: str) -> None:
-        if len(self._window) == self._window.maxlen and self._window[0][0] != "ok":
-            self._bad -= 1
-        self._window.append((kind, message_id))
-        self._bad += kind != "ok"
-
-    def _trips(self, kind: str, outcomes: int, share: float, what: str) -> bool:
-        if len(self._window) < outcomes:
+        if not self.is_open:
+            self._attempts.add(GOOD, count=count)
+            self._first_attempts.add(GOOD, count=count)
             return False
-        hits = [message_id for found, message_id in self._window if found == kind]
-        if len(hits) < share * len(self._window) or len(set(hits)) < self._rules.messages:
+        if self._probing:
+            self._good_probes += count
+            self._probe_delay = timedelta(0)
+        if self._good_probes < self._rules.successes:
             return False
-        self.why = f"{len(hits)} of the last {len(self._window)} attempts {what}, {len(set(hits))} messages"
+        self._close()
         return True
 
-    def _fail_probe(self) -> None:
+    def failed(self, message_id: str, *, again: bool = False) -> bool:
+        """Note a sign of an outage; return True if the message must be handed back without spending an attempt."""
+        if not self.is_open:
+            return self._note(OUTAGE, message_id, again=again)
         if self._probing:
-            self._good_probes = 0
-            self._failed_probes += 1
+            self._fail_probe(message_id)
+            if not again:
+                self._good_probes = 0
+        return True
 
-    def _reset(self) -> None:
-        self._window.clear()
+    def erred(self, message_id: str, *, again: bool = False) -> None:
+        """Note a failure that is no sign of an outage: a permanent one, or one that no rule knows.
+
+        It takes its course all the same: one attempt per probe, or one letter, while the breaker is open.
+        """
+        if not self.is_open:
+            self._note(OTHER, message_id, again=again)
+        elif self._probing:
+            self._fail_probe(message_id)
+
+    def _note(self, end: int, message_id: str, *, again: bool) -> bool:
+        """Note a failure, and ask again what it can have changed: most failures change nothing."""
+        self._attempts.add(end, message_id)
+        if not again:
+            self._first_attempts.add(end, message_id)
+        self.why = (self._outage() if end == OUTAGE else None) or (None if again else self._storm())
+        return self.is_open
+
+    def _outage(self) -> str | None:
+        rules, window, first = self._rules, self._attempts, self._first_attempts
+        if len(window) < rules.outcomes or not window.reaches(rules.share, OUTAGE):
+            return None
+        messages = window.messages(OUTAGE)
+        if messages < rules.messages or not first.reaches(rules.share, OUTAGE):
+            return None
+        return f"{window.count(OUTAGE)} of the last {len(window)} attempts fail transiently, {messages} messages"
+
+    def _storm(self) -> str | None:
+        rules, first = self._rules, self._first_attempts
+        failures = (OUTAGE, OTHER)
+        if len(first) < rules.storm_outcomes or not first.reaches(rules.storm_share, *failures):
+            return None
+        if first.messages(*failures) < rules.messages:
+            return None
+        return f"{first.count(*failures)} of the last {len(first)} messages fail at their first attempt"
+
+    def _fail_probe(self, message_id: str) -> None:
+        self._probe_delay = min(max(self._probe_delay * 2, self._rules.probe), self._rules.longest_probe)
+        self._in_vain[message_id] += 1
+        if len(self._in_vain) > MOST:
+            del self._in_vain[next(iter(self._in_vain))]
+
+    def _close(self) -> None:
+        self._attempts.clear()
+        self._first_attempts.clear()
         self._probing = False
-        self._bad = self._good_probes = self._failed_probes = 0
+        self._good_probes = 0
+        self._probe_delay = self._rules.probe
         self.why = None
+
+
+class Window:
+    """How the latest attempts ended, so many of them. Successes in a row are kept as one: they are many."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._runs: deque[list[Any]] = deque()  # how they ended, which message, how many
+        self._counts = [0, 0, 0]
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def add(self, end: int, message_id: str = "", count: int = 1) -> None:
+        """Note an end, or so many of one kind; the oldest make room."""
+        if end == GOOD and self._runs and self._runs[-1][0] == GOOD:
+            self._runs[-1][2] += count
+        else:
+            self._runs.append([end, message_id, count])
+        self._counts[end] += count
+        self._length += count
+        while self._length > self._size:
+            oldest = self._runs[0]
+            gone = min(oldest[2], self._length - self._size)
+            oldest[2] -= gone
+            self._counts[oldest[0]] -= gone
+            self._length -= gone
+            if not oldest[2]:
+                self._runs.popleft()
+
+    def count(self, *ends: int) -> int:
+        """How many ended so."""
+        return sum([self._counts[end] for end in ends])
+
+    def reaches(self, share: float, *ends: int) -> bool:
+        """Whether at least this share ended so; true of nothing at all."""
+        return self.count(*ends) >= share * self._length
+
+    def messages(self, *ends: int) -> int:
+        """How many different messages ended so."""
+        return len({message_id for end, message_id, _ in self._runs if end in ends})
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._runs.clear()
+        self._counts = [0, 0, 0]
+        self._length = 0

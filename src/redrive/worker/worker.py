@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -212,7 +212,7 @@ class Worker:
                 run = partial(contextvars.copy_context().run, call_in_thread, handler, *columns)
                 return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
-            return BatchRunner(call, signature=signature, outcomes=self._outcomes)
+            return BatchRunner(call, signature=signature, outcomes=self._outcomes, cancellable=is_async)
         if is_async:
             return AsyncRunner(handler, signature=signature, outcomes=self._outcomes, deadline=deadline)
         return ThreadRunner(
@@ -236,8 +236,8 @@ class Worker:
             self._parked.set()
             await self._floor.wait()
             self._parked.clear()
-        elif self.paused is not None:
-            await self._probe()
+        elif self._breaker is not None and self._breaker.is_open:
+            await self._probe(self._breaker)
         elif self._suspects and self._post.takes_suspects:
             await self._run_suspects()
         else:
@@ -273,17 +273,20 @@ class Worker:
             self._parked.clear()
         self._suspects = 0
 
-    async def _probe(self) -> None:
-        """Let one message through when its time has come: one that was never tried, or a suspect if there is none."""
+    async def _probe(self, breaker: Breaker) -> None:
+        """Let one message through when its time has come, or a suspect if there is none."""
         await self._lanes.quiet()
         await self._settler.idle()
         await self.wait_for_probe()
         if self._stopping.is_set():
             return
-        deliveries = await self._fetch(1)
-        if not deliveries and self._suspects and self._post.takes_suspects:
+        deliveries = await self._fetch(min(breaker.reach, self.consumer.treatment.prefetch))
+        if deliveries:
+            chosen = breaker.choose(deliveries)
+            self._hand_back(delivery for delivery in deliveries if delivery is not chosen)
+            self._lanes.feed([chosen])
+        elif self._suspects and self._post.takes_suspects:
             await self._run_suspects()
-        self._lanes.feed(deliveries)
         await self._lanes.quiet()
         await self._settler.idle()
 
@@ -308,15 +311,18 @@ class Worker:
             with contextlib.suppress(BrokerError):  # the lease ends by itself
                 await self.subscription.release(deliveries)
 
+    def _hand_back(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in deliveries:
+            self._settler.add(Release(delivery))
+        self._settler.kick()
+
     def _hungry(self) -> None:
         self._wanted.set()
 
     def _hold_back(self) -> None:
         """The breaker has opened: hand back what has not started."""
         held = self._lanes.take_back()
-        for delivery in held:
-            self._settler.add(Release(delivery))
-        self._settler.kick()
+        self._hand_back(held)
         self._wanted.set()
         self._emit(ConsumerPaused, why=self.paused or "", released=len(held))
 

@@ -107,6 +107,12 @@ def test_a_rate_limit_code_is_not_about_money() -> None:
         foreign("redis.exceptions", "RedisError", "ConnectionError", "BusyLoadingError"),
         foreign("redis.exceptions", "RedisError", "TimeoutError"),
         foreign("redis.exceptions", "RedisError", "ResponseError", "ReadOnlyError"),
+        foreign("requests.exceptions", "RequestException", "Timeout", "ReadTimeout"),
+        foreign("psycopg", "Error", "DatabaseError", "OperationalError", "ConnectionTimeout"),
+        foreign("asyncpg.exceptions", "PostgresError", "PostgresConnectionError", "ConnectionFailureError"),
+        foreign("pymongo.errors", "PyMongoError", "ConnectionFailure", "AutoReconnect", "NotPrimaryError"),
+        foreign("botocore.exceptions", "BotoCoreError", "ConnectionError", "EndpointConnectionError"),
+        foreign("sqlalchemy.exc", "SQLAlchemyError", "TimeoutError"),
     ],
     ids=lambda error: f"{type(error).__module__}.{type(error).__qualname__} {error}",
 )
@@ -121,12 +127,22 @@ def test_an_error_of_the_network_is_known_by_its_name(error: Exception) -> None:
         FileNotFoundError(errno.ENOENT, "no file"),
         json.JSONDecodeError("cut off", "", 0),
         foreign("redis.exceptions", "RedisError", "DataError"),
+        foreign("psycopg", "Error", "DatabaseError", "DataError"),
         foreign("shop.errors", "ConnectionError"),
     ],
     ids=lambda error: f"{type(error).__module__}.{type(error).__name__}",
 )
-def test_what_no_rule_names_is_retried_and_counts_as_transient(error: Exception) -> None:
-    assert RULES(error) == Classified(retry=True, transient=True, told=None, why="no rule names it")
+def test_what_no_rule_names_is_retried_but_is_no_sign_of_an_outage(error: Exception) -> None:
+    assert RULES(error) == Classified(retry=True, transient=False, told=None, why="no rule names it")
+
+
+def test_what_the_user_names_as_retryable_is_a_sign_of_an_outage() -> None:
+    assert answers(Classifier(retryable=[OrderRefused])(OrderRefusedForNow())) == (True, True)
+
+
+def test_an_outage_is_known_by_what_an_exception_was_raised_from() -> None:
+    assert answers(RULES(raised_from(OrderRefused(), ConnectionResetError()))) == (True, True)
+    assert answers(RULES(raised_while_handling(OrderRefused(), Carrier(503)))) == (True, True)
 
 
 def test_a_named_type_covers_its_subclasses() -> None:

@@ -1,8 +1,10 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from redrive.core.delivery import Delivery
 from redrive.core.errors import ConfigError
+from redrive.core.message import Message
 from redrive.worker.breaker import Breaker, BreakerRules
 
 
@@ -21,6 +23,48 @@ def test_twenty_transient_failures_of_five_messages_open_it() -> None:
 
     assert handed_back == [False] * 19 + [True]
     assert breaker.why == "20 of the last 20 attempts fail transiently, 5 messages"
+
+
+def delivery(message_id: str, *, failures: int = 0) -> Delivery:
+    return Delivery(Message(message_id, "orders", b""), "shop", datetime.now(UTC), failures=failures)
+
+
+def test_twenty_signs_from_five_messages_count_their_retries() -> None:
+    breaker = Breaker(BreakerRules())
+
+    handed_back = [breaker.failed(f"m{number % 5}", again=number >= 5) for number in range(20)]
+
+    assert handed_back == [False] * 19 + [True]
+
+
+def test_retries_that_fail_are_no_outage_while_first_attempts_go_well() -> None:
+    breaker = Breaker(BreakerRules())
+    for number in range(100):
+        breaker.succeeded(9)
+        breaker.failed(f"m{number}")
+    for number in range(1000):
+        breaker.failed(f"m{number % 100}", again=True)
+
+    assert not breaker.is_open
+
+
+def test_retries_that_fail_are_an_outage_where_they_are_all_there_is() -> None:
+    breaker = Breaker(BreakerRules())
+
+    handed_back = [breaker.failed(f"m{number}", again=True) for number in range(20)]
+
+    assert handed_back == [False] * 19 + [True]
+
+
+def test_failures_that_are_no_sign_of_an_outage_do_not_open_it_below_the_bar_of_a_storm() -> None:
+    breaker = Breaker(BreakerRules())
+
+    for number in range(1000):
+        breaker.succeeded()
+        for attempt in range(4):
+            breaker.erred(f"m{number}", again=attempt > 0)
+
+    assert not breaker.is_open
 
 
 def test_four_messages_that_fail_are_not_an_outage() -> None:
@@ -88,16 +132,93 @@ def test_probes_grow_apart_up_to_the_longest_and_follow_at_once_after_a_success(
     assert breaker.probe_delay == timedelta(0)
 
 
-def test_a_storm_of_permanent_failures_opens_it_at_a_higher_bar() -> None:
+def test_failed_probes_of_messages_that_failed_before_do_not_set_back_the_good_ones() -> None:
+    breaker = opened()
+    breaker.probe()
+
+    assert not breaker.succeeded()
+    assert breaker.failed("bad", again=True)
+    assert not breaker.succeeded()
+    breaker.erred("bad too")
+    assert breaker.succeeded()
+
+
+def test_after_a_success_the_waits_begin_anew() -> None:
+    breaker = opened()
+    breaker.probe()
+    for _ in range(8):
+        breaker.failed("probe")
+    breaker.succeeded()
+
+    breaker.erred("bad")
+
+    assert breaker.probe_delay == timedelta(seconds=1)
+
+
+def test_a_storm_of_failures_that_are_no_sign_of_an_outage_opens_it_at_a_higher_bar() -> None:
     breaker = Breaker(BreakerRules())
 
     open_after = []
     for number in range(50):
-        breaker.rejected(f"m{number}")
+        breaker.erred(f"m{number}")
         open_after.append(breaker.is_open)
 
     assert open_after == [False] * 49 + [True]
-    assert "fail for good" in str(breaker.why)
+    assert breaker.why == "50 of the last 50 messages fail at their first attempt"
+
+
+def test_failures_of_every_kind_make_a_storm() -> None:
+    breaker = Breaker(BreakerRules())
+
+    for number in range(49):
+        if number % 5 < 2:
+            assert not breaker.failed(f"m{number}")
+        else:
+            breaker.erred(f"m{number}")
+
+    assert breaker.failed("m49")
+    assert breaker.is_open
+
+
+def test_retries_make_no_storm() -> None:
+    breaker = Breaker(BreakerRules())
+
+    for number in range(1000):
+        breaker.erred(f"m{number}", again=True)
+
+    assert not breaker.is_open
+
+
+def test_a_probe_is_rather_a_message_that_has_not_failed() -> None:
+    breaker = opened()
+
+    assert breaker.choose([delivery("a", failures=1), delivery("b"), delivery("c")]).message.id == "b"
+
+
+def test_a_message_that_was_a_probe_in_vain_lets_the_others_go_first() -> None:
+    breaker = opened()
+    breaker.probe()
+    found = [delivery("a"), delivery("b"), delivery("c", failures=1)]
+
+    chosen = []
+    for _ in range(5):
+        chosen.append(breaker.choose(found).message.id)
+        breaker.failed(chosen[-1])
+
+    assert chosen == ["a", "b", "c", "a", "b"]
+
+
+def test_the_more_probes_were_in_vain_the_more_messages_are_looked_at_up_to_five_hundred() -> None:
+    breaker = opened()
+    breaker.probe()
+
+    reached = [breaker.reach]
+    for number in range(1000):
+        breaker.failed(f"m{number}")
+        reached.append(breaker.reach)
+
+    assert reached[:3] == [10, 11, 12]
+    assert max(reached) == reached[-1] == 500
 
 
 def test_every_mistake_in_the_rules_is_reported_at_once() -> None:
