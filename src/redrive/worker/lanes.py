@@ -36,11 +36,12 @@ class Cut(Enum):
 class Lane:
     """One handler at a time."""
 
-    __slots__ = ("began", "cut", "deliveries", "task", "waiting")
+    __slots__ = ("began", "cut", "deliveries", "lost", "task", "waiting")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.deliveries: tuple[Delivery, ...] = ()
+        self.lost: set[int] = set()  # by id(): which of its deliveries have passed to somebody else
         self.began = 0.0
         self.waiting = False
         self.cut: Cut | None = None
@@ -75,7 +76,7 @@ class Lanes:
         self._low = 0
         self._resting: list[asyncio.Future[None]] = []
         self._lanes = [Lane() for _ in range(concurrency)]
-        self._halves: deque[tuple[Delivery, ...]] = deque()  # of batches that were cut short
+        self._halves: deque[tuple[Delivery, ...]] = deque()  # what is left of batches that were cut short
         self._closing = False
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -116,7 +117,7 @@ class Lanes:
 
     def take_back(self) -> list[Delivery]:
         """Empty the buffer of what has not started."""
-        taken = [*self._buffer, *(delivery for half in self._halves for delivery in half)]
+        taken = self._not_started()
         self._buffer.clear()
         self._halves.clear()
         if len(self._resting) == len(self._lanes):
@@ -126,17 +127,23 @@ class Lanes:
     def in_hand(self) -> list[Delivery]:
         """Everything buffered or running. May be called from another thread."""
         running = [delivery for lane in self._lanes for delivery in lane.deliveries]
-        return [*self._buffer, *running, *(delivery for half in list(self._halves) for delivery in half)]
+        return [*running, *self._not_started()]
 
     def drop(self, lost: set[int]) -> list[Delivery]:
-        """Forget deliveries that are lost (by `id()`), and cancel their handlers; return those that were still here."""
-        dropped = [delivery for delivery in self._buffer if id(delivery) in lost]
-        kept = [delivery for delivery in self._buffer if id(delivery) not in lost]
-        self._buffer.clear()
-        self._buffer.extend(kept)
-        for lane in self._lanes:
-            mine = [delivery for delivery in lane.deliveries if id(delivery) in lost]
-            if mine and lane.cancel(Cut.LOST):
+        """Forget deliveries that are lost (by `id()`), and cancel their handlers; return those that were still here.
+
+        The rest of a batch runs again. What cannot be cancelled goes on, and settling it will tell.
+        """
+        dropped = [delivery for delivery in self._not_started() if id(delivery) in lost]
+        if dropped:
+            kept = _without(lost, self._buffer)
+            self._buffer.clear()
+            self._buffer.extend(kept)
+            self._halves = deque(half for half in (_without(lost, half) for half in self._halves) if half)
+        for lane in self._lanes if self._runner.cancellable else ():
+            mine = [found for found in lane.deliveries if id(found) in lost and id(found) not in lane.lost]
+            if mine and (lane.cancel(Cut.LOST) or lane.cut is not None):
+                lane.lost.update(map(id, mine))
                 dropped += mine
         return dropped
 
@@ -153,12 +160,20 @@ class Lanes:
         """Return when nothing is buffered and nothing runs."""
         await self._quiet.wait()
 
+    def _not_started(self) -> list[Delivery]:
+        return [*self._buffer, *(delivery for half in list(self._halves) for delivery in half)]
+
     def _wake(self) -> None:
         while self._resting and (self._buffer or self._halves):
             pause = self._resting.pop()
             if not pause.done():  # else it was cancelled, and its lane wakes by itself
                 pause.set_result(None)
                 return
+
+    def _ask_if_low(self) -> None:
+        """Ask for more once half of what was fetched is gone. Only before a pause: nobody could answer earlier."""
+        if len(self._buffer) <= self._low:
+            self._hungry()
 
     async def _rest(self) -> None:
         self._settler.kick()
@@ -187,6 +202,7 @@ class Lanes:
                 for delivery in lane.deliveries:
                     self._settler.add(Release(delivery))
             lane.deliveries = ()
+            lane.lost.clear()
             _forget_cancels(lane)
 
     async def _work(self, lane: Lane) -> None:
@@ -201,12 +217,11 @@ class Lanes:
             began = clock()
             if began > turn_ends:
                 self._settler.kick()
+                self._ask_if_low()
                 await asyncio.sleep(0)
                 turn_ends = clock() + TURN
                 continue
             delivery = buffer.popleft()
-            if len(buffer) == self._low:
-                self._hungry()
             lane.deliveries = (delivery,)  # before it starts: it may block the loop, and must keep its lease
             ended: Any = start(delivery, began)  # type: ignore[arg-type,call-arg]
             if not isinstance(ended, tuple):
@@ -237,6 +252,7 @@ class Lanes:
         lane.began = time.monotonic()
         lane.waiting = True
         self._settler.kick()
+        self._ask_if_low()
         self._wake()
         try:
             ended = await work
@@ -248,6 +264,7 @@ class Lanes:
             lane.waiting = False
             lane.cut = None
             lane.deliveries = ()
+            lane.lost.clear()
             if not self._closing:
                 _forget_cancels(lane)
         return ended
@@ -255,13 +272,18 @@ class Lanes:
     def _cut_short(self, lane: Lane) -> Any:
         """What becomes of a handler that was cancelled: by us for a reason, or else from inside.
 
-        Of a batch nobody knows which one is to blame: it is halved and run again, and only a batch of one has failed.
+        What is left of a batch when some of it are lost runs again. Of one that took too long nobody knows which is to
+        blame: it is halved and run again, and only a batch of one has failed.
         """
+        left = _without(lane.lost, lane.deliveries)
         if lane.cut is Cut.LOST:
+            self._halves.extend([left] if left else ())
             return None
         if len(lane.deliveries) > 1:
-            middle = len(lane.deliveries) // 2
-            self._halves.extend((lane.deliveries[:middle], lane.deliveries[middle:]))
+            middle = len(left) // 2
+            self._halves.extend(half for half in (left[:middle], left[middle:]) if half)
+            return None
+        if not left:
             return None
         took = time.monotonic() - lane.began
         error: Exception = RuntimeError("the handler was cancelled from inside")
@@ -269,6 +291,10 @@ class Lanes:
             error = TimeoutError(f"the attempt was cancelled after {took:.3g} s: {Cut.TIME.value}")
         ended = self._outcomes.failure(lane.deliveries[0], error, took=took)
         return ended if self._batch_size is None else [ended]
+
+
+def _without(lost: set[int], deliveries: Iterable[Delivery]) -> tuple[Delivery, ...]:
+    return tuple(delivery for delivery in deliveries if id(delivery) not in lost)
 
 
 def _forget_cancels(lane: Lane) -> None:
