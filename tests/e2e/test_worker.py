@@ -183,8 +183,11 @@ def test_the_children_stop_when_their_supervisor_is_killed(shop: Shop) -> None:
 
     process.kill()
     process.wait()
-
     until(lambda: not any(_alive(pid) for pid in shop.pids()))
+
+    (orders,) = map(json.loads, shop.redrive("queues", "--json").splitlines())
+    assert (orders["in_flight"], orders["scheduled"], orders["dead"]) == (0, 0, 0)
+    assert len(shop.log("done")) + orders["waiting"] == 19
 
 
 def test_an_app_that_cannot_start_ends_the_worker_with_one_clear_line(shop: Shop) -> None:

@@ -268,9 +268,12 @@ async def test_whoever_waits_for_a_change_is_woken_when_the_writer_closes(writer
     nothing: list[str] = []
     waiting = asyncio.ensure_future(writer.changed(1, look=keys, seen=nothing))
     await writer.read(keys)
+    waited = not waiting.done()
     await writer.aclose()
-
     await waiting
+
+    assert waited
+    assert waiting.exception() is None
 
 
 async def test_after_an_error_of_the_disk_the_file_is_opened_again(

@@ -29,9 +29,12 @@ OUTCOME = RedriveOutcome("1", 1, succeeded=True, reported_at=NOW, queue="orders"
 
 async def test_the_null_queue_takes_everything_and_keeps_nothing() -> None:
     queue: DeadLetterQueue = NullDeadLetterQueue()
+    before = dict(vars(queue))
 
     await queue.send(letter())
     await queue.report(OUTCOME)
+
+    assert vars(queue) == before
 
 
 async def test_letters_and_reports_are_remembered_in_order() -> None:
