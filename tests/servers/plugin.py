@@ -1,0 +1,158 @@
+"""Fixtures that offer servers, and the last lines of a run: which were used, and which could not be had."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from redrive.clock import SystemClock
+from redrive.core.ports import LEASE, Clock
+from tests.servers import roll
+from tests.servers.frozen_time import FrozenClock
+from tests.servers.install import Unavailable
+from tests.servers.redis import RedisServer, ask, facts
+from tests.servers.redis_cluster import RedisCluster
+from tests.servers.server import RUNNING
+
+REQUIRED = "REDRIVE_REQUIRE_SERVERS"
+GIVEN_REDIS = "REDRIVE_TEST_REDIS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisInTime:
+    """A Redis and the clock that goes with it. `elapse` lets time pass on both."""
+
+    url: str
+    clock: Clock
+    elapse: Callable[[timedelta], Awaitable[None]]
+    lease: timedelta
+
+    @classmethod
+    def frozen(cls, url: str, clock: FrozenClock) -> "RedisInTime":
+        """Time jumps."""
+
+        async def elapse(delta: timedelta) -> None:
+            clock.advance(delta)
+
+        return cls(url=url, clock=clock, elapse=elapse, lease=LEASE)
+
+    @classmethod
+    def real(cls, url: str) -> "RedisInTime":
+        """Time must be waited for, so leases are short."""
+
+        async def elapse(delta: timedelta) -> None:
+            await asyncio.sleep(delta.total_seconds())
+
+        return cls(url=url, clock=SystemClock(), elapse=elapse, lease=timedelta(seconds=3))
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One Redis of our own for all; whoever strikes it spoils it for the others."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_url(request: pytest.FixtureRequest) -> str:
+    """One Redis for all: the one named in the environment, or our own. Use names that nobody else uses."""
+    if given := os.environ.get(GIVEN_REDIS):
+        roll.used(f"redis-server of {GIVEN_REDIS}", facts(ask(given, "INFO", "server"))["redis_version"])
+        return given
+    server: RedisServer = request.getfixturevalue("redis_server")
+    return server.url
+
+
+@pytest.fixture
+def fresh_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of one's own, to be struck; it keeps what it has acknowledged."""
+    with RedisServer(tmp_path / "redis", {"appendonly": "yes", "appendfsync": "always"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def frozen_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisServer, FrozenClock]]:
+    """One Redis of our own whose time stands still, with its clock."""
+    folder = tmp_path_factory.mktemp("frozen-redis")
+    clock = FrozenClock(folder)
+    with RedisServer(folder / "server", clock=clock) as server:
+        yield server, clock
+
+
+@pytest.fixture(scope="session")
+def frozen_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisCluster, FrozenClock]]:
+    """One cluster of our own whose time stands still, with its clock."""
+    folder = tmp_path_factory.mktemp("frozen-cluster")
+    clock = FrozenClock(folder)
+    with RedisCluster(folder / "nodes", clock=clock) as cluster:
+        yield cluster, clock
+
+
+@pytest.fixture
+def redis_in_time(request: pytest.FixtureRequest) -> RedisInTime:
+    """An empty Redis whose time jumps; or the one named in the environment, which is neither emptied nor hurried."""
+    if GIVEN_REDIS in os.environ:
+        return RedisInTime.real(request.getfixturevalue("redis_url"))
+    server, clock = request.getfixturevalue("frozen_redis")
+    server.flush()
+    return RedisInTime.frozen(server.url, clock)
+
+
+@pytest.fixture
+def cluster_in_time(frozen_cluster: tuple[RedisCluster, FrozenClock]) -> RedisInTime:
+    """An empty cluster whose time jumps."""
+    cluster, clock = frozen_cluster
+    cluster.flush()
+    return RedisInTime.frozen(cluster.url, clock)
+
+
+# ------------------------------------------------------------------------------------------------ hooks
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    for server in RUNNING:
+        server.forget()
+    with absence_named():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    with absence_named():
+        return (yield)
+
+
+@contextmanager
+def absence_named() -> Iterator[None]:
+    """A server that cannot be had is a skip with a name, and a failure where servers are required."""
+    try:
+        yield
+    except Unavailable as absence:
+        roll.absent(absence.name, absence.why)
+        if os.environ.get(REQUIRED):
+            pytest.fail(f"{absence} ({REQUIRED} is set)", pytrace=False)
+        pytest.skip(str(absence))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows what the servers had to say."""
+    report = yield
+    if report.failed:
+        report.sections += [(f"log of {server.folder}", words) for server in RUNNING if (words := server.last_words())]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if roll.USED or roll.ABSENT:
+        terminalreporter.section("servers")
+    for name, version in sorted(roll.USED.items()):
+        terminalreporter.line(f"used    {name} {version}")
+    for name, why in sorted(roll.ABSENT.items()):
+        terminalreporter.line(f"absent  {name} {why}")
