@@ -1,13 +1,16 @@
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from redrive.brokers.memory import MemoryBroker
+from redrive.brokers.redis import RedisBroker
 from redrive.core.letter import DeadLetter
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance import DeadLetterQueueSuite, DeadLetterQueueUnderTest
 from redrive.testing.queues import NullDeadLetterQueue, RecordingDeadLetterQueue
 from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
+from tests.servers.frozen_time import FrozenClock
+from tests.servers.redis import RedisServer
 
 
 class TestNull(DeadLetterQueueSuite):
@@ -36,3 +39,19 @@ class TestOnABroker(DeadLetterQueueSuite):
             return [entry.letter for entry in await broker.dead_letters("orders").peek()]
 
         return DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
+
+
+class TestOnRedis(DeadLetterQueueSuite):
+    @pytest.fixture
+    async def dead_letter_queue_under_test(
+        self, frozen_redis: tuple[RedisServer, FrozenClock]
+    ) -> AsyncIterator[DeadLetterQueueUnderTest]:
+        server, clock = frozen_redis
+        server.flush()
+        broker = RedisBroker(server.url, clock=clock)
+
+        async def written() -> Sequence[DeadLetter]:
+            return [entry.letter for entry in await broker.dead_letters("orders").peek()]
+
+        yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
+        await broker.aclose()

@@ -1,14 +1,20 @@
-"""Random moves on the subscription port, compared with a dict after each: on every broker that needs no server."""
+"""Random moves on the subscription port, compared with a dict after each: on every broker."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ClassVar
 
+import pytest
 from hypothesis import settings
 
 from redrive.brokers.memory import MemoryBroker
+from redrive.brokers.redis import RedisBroker
 from redrive.brokers.sqlite import SqliteBroker
 from redrive.core.ports import Broker, Clock
+from redrive.testing.clock import ManualClock
 from tests.properties.machine import SubscriptionMachine
+from tests.servers.frozen_time import FrozenClock
+from tests.servers.redis import RedisServer
 
 
 class OnMemory(SubscriptionMachine):
@@ -26,8 +32,28 @@ class OnSqlite(SubscriptionMachine):
         self.folder.cleanup()
 
 
+class OnRedis(SubscriptionMachine):
+    server: ClassVar[RedisServer]
+    server_clock: ClassVar[FrozenClock]
+
+    def the_clock(self) -> ManualClock:
+        return self.server_clock
+
+    def open(self, clock: Clock) -> Broker:
+        self.server.flush()
+        return RedisBroker(self.server.url, clock=clock)
+
+
+@pytest.fixture
+def redis_for_the_machine(frozen_redis: tuple[RedisServer, FrozenClock]) -> None:
+    OnRedis.server, OnRedis.server_clock = frozen_redis
+
+
 TestOnMemory = OnMemory.TestCase
 TestOnMemory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 TestOnSqlite = OnSqlite.TestCase
 TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+TestOnRedis = pytest.mark.usefixtures("redis_for_the_machine")(OnRedis.TestCase)
+TestOnRedis.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

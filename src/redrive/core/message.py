@@ -13,7 +13,7 @@ RESERVED_PREFIX = "rd-"
 class Message(NamedTuple):
     """What a producer sent: id, key, headers, body bytes. A tuple, because a worker makes one per message.
 
-    `id` is this copy's name on its broker, unique for ever. `origin` is the id under which the message was
+    `id` is this copy's name on its queue, unique for ever. `origin` is the id under which the message was
     first enqueued, carried across redrives; empty means that this copy is the first.
     """
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from redrive.brokers.memory.dead_letters import MemoryDeadLetters
 from redrive.brokers.memory.group import Group, Place
-from redrive.brokers.memory.queues import DLQ, Queues
+from redrive.brokers.memory.queues import Queues
 from redrive.brokers.memory.subscription import MemorySubscription
 from redrive.brokers.names import check_names
 from redrive.core.duration import NOW
 from redrive.core.message import Message, without_reserved
-from redrive.core.place import DeadLetterPlace
+from redrive.core.place import DLQ, DeadLetterPlace
 from redrive.core.ports import (
     Alive,
     Capabilities,

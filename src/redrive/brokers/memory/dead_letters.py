@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.memory.queues import Queues
-from redrive.brokers.names import check_names
-from redrive.core.errors import DeadLetterError, LetterNotFound, QueueNotFound
+from redrive.core.errors import LetterNotFound, QueueNotFound
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.ports import DeadEntry
-from redrive.core.redrive import SendBack
-from redrive.core.wire import read_letter
 
 
 class MemoryDeadLetters:
@@ -34,22 +32,7 @@ class MemoryDeadLetters:
         return len(self._messages())
 
     async def redrive(self, entry_id: str) -> str:
-        letter = self._letter(self._find(entry_id))
-        if letter.payload is None:
-            raise DeadLetterError(f"letter {letter.letter_id} keeps no payload: there is nothing to send back")
-        check_names(queue=letter.queue, group=letter.group or None)
-        sent = self._queues.send_back(
-            SendBack(
-                letter_id=letter.letter_id,
-                generation=letter.generation + 1,
-                queue=letter.queue,
-                body=letter.payload,
-                headers=letter.headers,
-                key=letter.key,
-                group=letter.group or None,
-                origin=letter.original_message_id,
-            )
-        )
+        sent = self._queues.send_back(as_send_back(self._letter(self._find(entry_id))))
         self._queues.find(self._name).remove(entry_id)
         return sent
 
@@ -72,12 +55,5 @@ class MemoryDeadLetters:
         except KeyError:
             raise LetterNotFound(f"no entry {entry_id!r} in {self._name!r}") from None
 
-    def _letter(self, message: Message) -> DeadLetter:
-        return read_letter(
-            message.body,
-            message.headers,
-            queue=self._queue,
-            entry_id=message.id,
-            now=message.published_at or self._queues.clock.now(),
-            broker=self._broker,
-        )
+    def _letter(self, entry: Message) -> DeadLetter:
+        return letter_in(entry, queue=self._queue, broker=self._broker)

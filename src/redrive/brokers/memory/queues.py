@@ -16,8 +16,6 @@ from redrive.core.ports import Clock
 from redrive.core.redrive import SendBack
 from redrive.core.wire import to_fields
 
-DLQ = "{queue}.dlq"
-OUTCOMES = "{queue}.outcomes"
 NOBODY = ""  # the group of what waits in a queue until somebody subscribes
 
 
@@ -108,7 +106,7 @@ class Queues:
 
     def put_letter(self, name: str, letter: DeadLetter) -> None:
         """Write a letter into a DLQ, unless it is there already."""
-        fields = to_fields(replace(letter, dlq_published_at=self.clock.now()))
+        fields = to_fields(letter, dlq_published_at=self.clock.now())
         entry = self.new(Message("", name, letter.payload or b"", fields, letter.key))
         dlq = self.open(name)
         once = f"{letter.letter_id}:{letter.generation}"

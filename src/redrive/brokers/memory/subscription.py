@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from redrive.brokers.memory.group import Entry, Lease, Place
-from redrive.brokers.memory.queues import DLQ, OUTCOMES, Queue, Queues
+from redrive.brokers.memory.queues import Queue, Queues
 from redrive.brokers.names import check_names
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
 from redrive.core.message import Message, without_reserved
 from redrive.core.outcome import DONE, LOST, GiveUp, RetryLater, Settled, Settlement, SettleStatus
+from redrive.core.place import DLQ, OUTCOMES, named
 from redrive.core.ports import Alive, Options
 from redrive.core.wire import dump_outcome
 
@@ -148,4 +149,4 @@ class MemorySubscription:
         if item.output is not None:
             yield item.output._replace(headers=without_reserved(item.output.headers))
         if item.report is not None:
-            yield Message("", OUTCOMES.format(queue=self._queue.name), dump_outcome(item.report))
+            yield Message("", named(OUTCOMES, self._queue.name), dump_outcome(item.report))

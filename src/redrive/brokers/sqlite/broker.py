@@ -11,7 +11,7 @@ from redrive.brokers.sqlite.dead_letters import SqliteDeadLetters
 from redrive.brokers.sqlite.depth import depth
 from redrive.brokers.sqlite.doctor import examine
 from redrive.brokers.sqlite.housekeeping import workers
-from redrive.brokers.sqlite.queues import DLQ, enqueue, find_lane, join, send_back
+from redrive.brokers.sqlite.queues import enqueue, find_lane, join, send_back
 from redrive.brokers.sqlite.rows import Lane, Row, as_row
 from redrive.brokers.sqlite.space import RESERVE, Space
 from redrive.brokers.sqlite.subscription import SqliteSubscription
@@ -21,7 +21,7 @@ from redrive.brokers.sqlite.writer import Writer
 from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
 from redrive.core.message import Message, without_reserved
-from redrive.core.place import DeadLetterPlace
+from redrive.core.place import DLQ, DeadLetterPlace
 from redrive.core.ports import (
     Alive,
     Capabilities,

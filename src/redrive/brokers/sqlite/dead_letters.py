@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from redrive.brokers.names import check_names
+from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.sqlite.letters import Found, find, length, page, put_letter, take_out
 from redrive.brokers.sqlite.queues import send_back
 from redrive.brokers.sqlite.transaction import Transaction
@@ -11,8 +11,6 @@ from redrive.brokers.sqlite.writer import Writer
 from redrive.core.errors import DeadLetterError, LetterNotFound
 from redrive.core.letter import DeadLetter
 from redrive.core.ports import DeadEntry
-from redrive.core.redrive import SendBack
-from redrive.core.wire import read_letter
 
 
 class SqliteDeadLetters:
@@ -49,23 +47,7 @@ class SqliteDeadLetters:
 
     def _redrive(self, entry_id: str, transaction: Transaction) -> str:
         entry = self._find(entry_id, transaction)
-        letter = self._letter(entry)
-        if letter.payload is None:
-            raise DeadLetterError(f"letter {letter.letter_id} keeps no payload: there is nothing to send back")
-        check_names(queue=letter.queue, group=letter.group or None)
-        sent = send_back(
-            transaction,
-            SendBack(
-                letter_id=letter.letter_id,
-                generation=letter.generation + 1,
-                queue=letter.queue,
-                body=letter.payload,
-                headers=letter.headers,
-                key=letter.key,
-                group=letter.group or None,
-                origin=letter.original_message_id,
-            ),
-        )
+        sent = send_back(transaction, as_send_back(self._letter(entry)))
         take_out(transaction, self._name, entry.seq)
         return sent
 
@@ -79,13 +61,4 @@ class SqliteDeadLetters:
         return found
 
     def _letter(self, entry: Found) -> DeadLetter:
-        message = entry.message
-        assert message.published_at is not None  # noqa: S101 - every row has it
-        return read_letter(
-            message.body,
-            message.headers,
-            queue=self._queue,
-            entry_id=message.id,
-            now=message.published_at,
-            broker=self._broker,
-        )
+        return letter_in(entry.message, queue=self._queue, broker=self._broker)

@@ -6,10 +6,10 @@ What was published and not yet taken is kept count of; only what has a story of 
 from typing import Final
 
 from redrive.brokers.sqlite.letters import length
-from redrive.brokers.sqlite.queues import DLQ
 from redrive.brokers.sqlite.rows import Lane
 from redrive.brokers.sqlite.schema import row_id
 from redrive.brokers.sqlite.transaction import Transaction, as_instant
+from redrive.core.place import DLQ, named
 from redrive.core.ports import Depth
 
 FRESH: Final = """
@@ -45,7 +45,7 @@ def depth(lane: Lane, transaction: Transaction) -> Depth:
         in_flight=in_hand + taken,
         scheduled=all_due - due,
         held=held,
-        dead=length(transaction, DLQ.replace("{queue}", lane.queue)),
+        dead=length(transaction, named(DLQ, lane.queue)),
         oldest_at=as_instant(min(waiting_since, default=None)),
         next_due_at=as_instant(next_due_at),
         paused=paused,

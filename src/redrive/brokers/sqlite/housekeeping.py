@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from redrive.brokers.sqlite.process import is_dead
+from redrive.brokers.process import is_dead
 from redrive.brokers.sqlite.rows import Lane
 from redrive.brokers.sqlite.suspects import count_suspects, reap
 from redrive.brokers.sqlite.transaction import MICROSECOND, Transaction, as_instant

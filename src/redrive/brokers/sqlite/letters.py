@@ -1,7 +1,6 @@
 """Letters in a DLQ, which is an ordinary queue: written once, looked at, taken out of every lane at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -31,7 +30,7 @@ def put_letter(transaction: Transaction, dlq: str, letter: DeadLetter) -> None:
     known = transaction.execute("SELECT message_id FROM once WHERE key = ?", (key,)).fetchone()
     if known is not None and find(transaction, dlq, known[0]) is not None:
         return
-    fields = to_fields(replace(letter, dlq_published_at=transaction.at))
+    fields = to_fields(letter, dlq_published_at=transaction.at)
     sent = enqueue_one(transaction, Message("", dlq, letter.payload or b"", fields, letter.key))
     transaction.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?)", (key, sent, transaction.now))
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from redrive.brokers.names import check_names
 from redrive.brokers.sqlite.hold import was_given_back
 from redrive.brokers.sqlite.letters import put_letter
-from redrive.brokers.sqlite.queues import DLQ, OUTCOMES, enqueue_one
+from redrive.brokers.sqlite.queues import enqueue_one
 from redrive.brokers.sqlite.rows import Lane, Token
 from redrive.brokers.sqlite.schema import COPY_TO_TRACKED, lane_of
 from redrive.brokers.sqlite.transaction import MICROSECOND, Transaction, as_instant, as_micros
@@ -13,7 +13,7 @@ from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
 from redrive.core.message import Message, without_reserved
 from redrive.core.outcome import DONE, LOST, REPEATED, GiveUp, RetryLater, Settled, Settlement, SettleStatus
-from redrive.core.place import DeadLetterPlace
+from redrive.core.place import DLQ, OUTCOMES, DeadLetterPlace, named
 from redrive.core.wire import dump_outcome
 
 
@@ -31,7 +31,7 @@ class Desk(NamedTuple):
     @property
     def outcomes(self) -> str:
         """The queue in which the fate of redriven messages is told."""
-        return OUTCOMES.replace("{queue}", self.lane.queue)
+        return named(OUTCOMES, self.lane.queue)
 
 
 def carry_out(desk: Desk, item: Settlement, transaction: Transaction) -> Settled:

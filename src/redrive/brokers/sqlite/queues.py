@@ -10,9 +10,6 @@ from redrive.core.errors import BrokerError, QueueNotFound
 from redrive.core.message import Message, without_reserved
 from redrive.core.redrive import SendBack
 
-DLQ = "{queue}.dlq"
-OUTCOMES = "{queue}.outcomes"
-
 
 def join(transaction: Transaction, queue: str, group: str) -> Lane:
     """The group's lane, made if need be. The first group takes over what was waiting, later ones begin empty."""

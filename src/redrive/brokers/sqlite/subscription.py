@@ -8,12 +8,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
+from redrive.brokers.process import identity
 from redrive.brokers.sqlite.claim import Sight, claim, look
 from redrive.brokers.sqlite.errors import is_full
 from redrive.brokers.sqlite.hold import Holder, extend, release
 from redrive.brokers.sqlite.housekeeping import Pulse, beat, sign_off
 from redrive.brokers.sqlite.outcome import Desk
-from redrive.brokers.sqlite.process import identity
 from redrive.brokers.sqlite.rows import Lane
 from redrive.brokers.sqlite.settle import settle, settle_acks
 from redrive.brokers.sqlite.space import Space

@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from redrive.brokers.process import is_dead
 from redrive.brokers.sqlite.hold import Holder, finish, rows_in, take, take_away
-from redrive.brokers.sqlite.process import is_dead
 from redrive.brokers.sqlite.rows import TRACKED, Lane, tracked_delivery
 from redrive.brokers.sqlite.transaction import Transaction, as_instant
 from redrive.core.attempt import Attempt, dump_trail, extend_trail, load_trail

@@ -1,5 +1,6 @@
 """What the rooms ask of the outside: ports, and the small values that cross them."""
 
+from redrive.core.ports.attempts import AttemptCounter
 from redrive.core.ports.broker import (
     LEASE,
     Alive,
@@ -20,6 +21,7 @@ from redrive.core.ports.broker import (
 __all__ = [
     "LEASE",
     "Alive",
+    "AttemptCounter",
     "Broker",
     "Capabilities",
     "Clock",

@@ -15,7 +15,7 @@ from redrive.core.event import Event
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.outcome import Settled, Settlement
-from redrive.core.place import DeadLetterPlace
+from redrive.core.place import DLQ, OUTCOMES, DeadLetterPlace
 from redrive.core.redrive import RedriveOutcome, SendBack
 
 LEASE = timedelta(seconds=60)
@@ -31,6 +31,13 @@ class Capabilities:
     many_processes: bool = True  # several processes may share a queue
     delay_grid: tuple[timedelta, ...] = ()  # the only delays kept exactly; empty: any
     thread_heartbeat: bool = True  # a subscription may be called from a second event loop in another thread
+    dlq: str = DLQ  # what the DLQ of a queue is called, unless its consumer says otherwise
+    late_success: bool = False  # a plain ack of one who has lost the message counts: the work is done
+    ids_across_queues: bool = True  # an id is given once on the broker, not only once on its queue
+    any_name: bool = True  # a DLQ or an output may be called anything, and still be written in the same step
+    lists_all: bool = True  # every queue is listed, also one that somebody else has begun
+    keeps_acked: bool = False  # a queue keeps what was acked until it is trimmed
+    outcomes: str = OUTCOMES  # what the queue is called in which the fate of redriven messages is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +50,21 @@ class Obituary:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a group subscribes. `owner` names one worker, unique for ever."""
+    """How a group subscribes. `owner` names one worker, unique for ever.
+
+    Where a queue keeps what was acked, `trim` says whether that may be taken from it: `acked`, `never`, or None for
+    the broker's own rule. With `moves`, an ack takes the message from the queue at once, for every group. `output` is
+    the queue to which settlements will send what the handler returned.
+    """
 
     owner: str
     lease: timedelta = LEASE
     dlq: DeadLetterPlace = field(default_factory=DeadLetterPlace)
     version: str = ""
     obituary: Obituary | None = None
+    trim: Literal["acked", "never"] | None = None
+    moves: bool = False
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The ports of the way back: where letters live for people, the record of redrives, the audit.
 
-A store method takes all it needs and has committed when it returns. Every change names the `Act` that makes it, and is
-audited in the same transaction. One object implements all three ports, over one database.
+A store method takes all it needs and has committed when it returns. Every change that a person makes names its `Act`,
+and is audited in the same transaction. One object implements all three ports, over one database.
 """
 
 from collections.abc import Mapping, Sequence
@@ -167,11 +167,15 @@ class Claimed:
 class LetterStore(Protocol):
     """Where letters live for people."""
 
-    async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
+    async def collect(
+        self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = (), *, act: Act | None = None
+    ) -> Collected:
         """Take in letters and outcomes: all or none, once per (letter_id, generation), in any order (`core.life`).
 
         Tallies, incidents and redrive items move in the same transaction. What was purged is taken in again only if it
-        died in a later generation. Raises `StoreUnavailable`, or `StoreError` if a letter cannot be kept.
+        died in a later generation. A collector takes in what workers say, and names no act. With one, the record of the
+        operation counts the letters that were brought and says what became of them; those that were known already and
+        stay as they are have none of their own. Raises `StoreUnavailable`, or `StoreError` if a letter cannot be kept.
         """
         ...
 
@@ -202,7 +206,10 @@ class LetterStore(Protocol):
     async def arrivals(
         self, *, since: datetime, queue: str | None = None
     ) -> Sequence[tuple[datetime, Mapping[str, int]]]:
-        """Letters that died per hour, by reason, oldest first, relapses too; hours without any are left out."""
+        """Deaths per hour, by reason, oldest first; hours without any are left out.
+
+        A relapse is a death too. Each counts once, in the hour of its failure, whenever and however often it was told.
+        """
         ...
 
     async def incidents(

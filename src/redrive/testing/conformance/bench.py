@@ -14,6 +14,7 @@ from redrive.core.duration import NOW
 from redrive.core.letter import DeadLetter, letter_id
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater, Settlement
+from redrive.core.place import named
 from redrive.core.ports import LEASE, Broker, Capabilities, Clock, Depth, NativeDeadLetters, Options, Subscription
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome, SendBack
@@ -40,7 +41,6 @@ class BrokerUnderTest:
     reopen: Callable[[], Awaitable[Broker]]
     lease: timedelta = LEASE
     patience: timedelta = NOW
-    outcomes: str = "{queue}.outcomes"
 
 
 @dataclass(slots=True)
@@ -78,7 +78,11 @@ class Bench:
     @property
     def outcomes(self) -> str:
         """The queue in which the fate of redriven messages is told."""
-        return self.under_test.outcomes.format(queue=self.queue)
+        return named(self.capabilities.outcomes, self.queue)
+
+    def beside(self, name: str) -> str:
+        """Another queue, which can be written to in the same step as this one."""
+        return f"{self.queue}.{name}" if self.capabilities.any_name else f"{{{self.queue}}}.{name}"
 
     async def elapse(self, delta: timedelta) -> None:
         """Let time pass."""
@@ -97,6 +101,10 @@ class Bench:
         return await (broker or self.broker).subscribe(
             queue or self.queue, group=group, options=replace(given, lease=self.lease)
         )
+
+    async def collector(self) -> Subscription:
+        """A worker on the DLQ of this queue, whose acks move."""
+        return await self.worker(queue=self.dlq.name, group="collector", options=Options(new_owner(), moves=True))
 
     async def publish(self, *bodies: bytes, queue: str | None = None, delay: timedelta = NOW) -> Sequence[str]:
         """Publish plain messages."""

@@ -8,6 +8,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.errors import ConfigError, DeadLetterError, LetterNotFound
 from redrive.core.message import Message
 from redrive.core.outcome import Settlement
+from redrive.core.place import named
 from redrive.core.reason import Reason
 from redrive.testing.conformance.bench import Bench
 from redrive.testing.conformance.suite import Suite, needs
@@ -25,6 +26,9 @@ class DeadLetters(Suite):
         await bench.dlq.peek()
 
         assert bench.dlq.name not in {queue for queue, _ in await bench.broker.queues()}
+
+    async def test_a_dlq_has_the_name_that_the_capabilities_tell(self, bench: Bench) -> None:
+        assert bench.dlq.name == named(bench.capabilities.dlq, bench.queue) != bench.queue
 
     async def test_peek_shows_the_oldest_entries(self, bench: Bench) -> None:
         await self._one_by_one(bench, 5)
@@ -53,12 +57,12 @@ class DeadLetters(Suite):
 
         assert list(await bench.dlq.peek()) == list(first)
         assert await bench.dlq.length() == 2
-        collector = await bench.worker(queue=bench.dlq.name, group="collector")
+        collector = await bench.collector()
         assert len(await bench.take(collector, 2)) == 2
 
     async def test_peek_shows_what_a_collector_has_in_hand(self, bench: Bench) -> None:
         await bench.given_up(b"1")
-        collector = await bench.worker(queue=bench.dlq.name, group="collector")
+        collector = await bench.collector()
         await bench.take_one(collector)
 
         assert [entry.letter.payload for entry in await bench.dlq.peek()] == [b"1"]
@@ -147,7 +151,7 @@ class DeadLetters(Suite):
 
     async def test_a_collector_that_held_a_redriven_entry_has_lost_it(self, bench: Bench) -> None:
         await bench.given_up(b"1")
-        collector = await bench.worker(queue=bench.dlq.name, group="collector")
+        collector = await bench.collector()
         delivery = await bench.take_one(collector)
         await self._redrive_the_only_one(bench)
 

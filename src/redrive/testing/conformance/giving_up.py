@@ -7,7 +7,7 @@ from redrive.core.place import DeadLetterPlace
 from redrive.core.ports import Options, Subscription
 from redrive.core.wire import read_letter
 from redrive.testing.conformance.bench import Bench, new_owner
-from redrive.testing.conformance.suite import Suite
+from redrive.testing.conformance.suite import Suite, needs
 
 
 class GivingUp(Suite):
@@ -45,6 +45,7 @@ class GivingUp(Suite):
         assert replace(entry.letter, dlq_published_at=None, collected_at=None) == full
 
     async def test_a_fixed_dlq_takes_the_letters_of_many_queues(self, bench: Bench) -> None:
+        needs(bench.capabilities.any_name, "any_name=False")
         place = DeadLetterPlace(name=f"{bench.queue}.cellar")
         await self._give_up_one(bench, place=place, queue=bench.queue)
         await self._give_up_one(bench, place=place, queue=f"{bench.queue}.other")
@@ -55,6 +56,7 @@ class GivingUp(Suite):
         assert await bench.dlq.length() == 0
 
     async def test_a_dlq_may_be_named_by_a_pattern(self, bench: Bench) -> None:
+        needs(bench.capabilities.any_name, "any_name=False")
         place = DeadLetterPlace(name="dead-{queue}")
         await self._give_up_one(bench, place=place, queue=bench.queue)
         found = bench.broker.dead_letters(bench.queue, place=place)
@@ -99,7 +101,7 @@ class GivingUp(Suite):
 
     async def test_a_dlq_is_a_queue_that_a_collector_can_work_on(self, bench: Bench) -> None:
         (letter,) = await bench.given_up(b"1")
-        collector = await bench.worker(queue=bench.dlq.name, group="collector")
+        collector = await bench.collector()
         delivery = await bench.take_one(collector)
         message = delivery.message
         read = read_letter(message.body, message.headers, queue=bench.queue, entry_id=message.id, now=bench.clock.now())

@@ -66,8 +66,8 @@ class Settling(Suite):
 
     async def test_an_output_is_not_published_again_when_the_ack_is_repeated(self, bench: Bench) -> None:
         worker, delivery = await bench.one_delivery()
-        invoices = await bench.worker(queue=f"{bench.queue}.invoices")
-        item = Settlement(delivery, output=Message("", f"{bench.queue}.invoices", b"invoice"))
+        invoices = await bench.worker(queue=bench.beside("invoices"))
+        item = Settlement(delivery, output=Message("", bench.beside("invoices"), b"invoice"))
         await worker.settle([item])
         await worker.settle([item])
 
@@ -91,7 +91,7 @@ class Settling(Suite):
         other = await bench.worker()
         await bench.let_die(seen_by=other)
         taken = await bench.suspect(other)
-        output = f"{bench.queue}.invoices"
+        output = bench.beside("invoices")
         item = Settlement(
             delivery,
             outcome,
@@ -158,7 +158,7 @@ class Settling(Suite):
 
     async def test_an_ack_publishes_its_output_in_the_same_step(self, bench: Bench) -> None:
         worker, delivery = await bench.one_delivery()
-        target = f"{bench.queue}.invoices"
+        target = bench.beside("invoices")
         output = Message("", target, b"\xff", headers=(("rd-letter", b"forged"), ("colour", b"red")), key=b"k")
         await worker.settle([Settlement(delivery, output=output)])
         message = (await bench.take_one(await bench.worker(queue=target))).message

@@ -1,0 +1,128 @@
+"""The desk where outcomes are handed in: everything that ended together leaves in one round trip.
+
+Plain successes are one command without a check, for a success is one whoever has the message by now. Everything else
+goes by a script that acts only on what is still in this worker's hands.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from redrive.brokers.redis.errors import translate
+from redrive.brokers.redis.keys import GroupKeys
+from redrive.brokers.redis.scripts import command, run, was_forgotten
+from redrive.brokers.redis.server import Server
+from redrive.brokers.redis.setting import Setting
+from redrive.brokers.redis.settling import Order, in_calls, mistake, plain_acks, read_answer
+from redrive.brokers.redis.taking import Intake
+from redrive.brokers.redis.wire import Value, Wire
+from redrive.core.delivery import Delivery
+from redrive.core.duration import NOW
+from redrive.core.outcome import DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus
+
+TRIM_AFTER: Final = 10_000
+"""Acks after which the stream is trimmed; beside that, at every heartbeat."""
+
+
+class Desk:
+    """Carries out the outcomes of one worker. Belongs to one event loop."""
+
+    def __init__(self, server: Server, keys: GroupKeys, *, setting: Setting, intake: Intake) -> None:
+        self._server = server
+        self._keys = keys
+        self._setting = setting
+        self._intake = intake
+        self._wire: Wire | None = None
+        self._ack = ("XACK", keys.queue, keys.name)
+        self._acked = 0
+
+    async def settle(self, items: Sequence[Settlement]) -> list[Settled]:
+        """One answer per item, in order. Raises `BrokerUnavailable` if it is not known what was done."""
+        if self._wire is None:
+            self._wire = self._server.open_wire(self._keys.queue)
+        plain = [] if self._setting.options.moves else plain_acks(items)
+        if len(plain) == len(items) and self._intake.fresh.issuperset(plain):
+            return [await self._count(self._wire, await self._wire.call(*self._ack, *plain), plain)] * len(items)
+        return await self._settle_mixed(self._wire, items)
+
+    async def trim(self, wire: Wire) -> None:
+        """Take from the stream what every group has done with, if that is wished for."""
+        if self._setting.trims:
+            await run(wire, "trim", [self._keys.queue], [])
+
+    async def aclose(self) -> None:
+        """Give the connection back. Idempotent."""
+        if self._wire is not None:
+            await self._wire.aclose()
+            self._wire = None
+
+    async def _settle_mixed(self, wire: Wire, items: Sequence[Settlement]) -> list[Settled]:
+        answers: dict[int, Settled] = {}
+        plain: dict[int, bytes] = {}
+        checked: list[int] = []
+        fresh = set() if self._setting.options.moves else self._intake.fresh
+        for place, item in enumerate(items):
+            if plain_acks((item,)) and item.delivery.token in fresh:
+                plain[place] = item.delivery.token
+            elif self.is_foreign(item.delivery):
+                answers[place] = LOST
+            elif why := mistake(item, self._setting):
+                answers[place] = Settled(SettleStatus.REFUSED, why)
+            else:
+                checked.append(place)
+        acked, told = await self._send(wire, list(plain.values()), [items[place] for place in checked])
+        if acked is not None:
+            answers.update(dict.fromkeys(plain, await self._count(wire, acked, list(plain.values()))))
+        answers.update(zip(checked, told, strict=True))
+        done = [item.delivery for place, item in enumerate(items) if answers[place].status is not SettleStatus.REFUSED]
+        self._intake.let_go(done)
+        return [answers[place] for place in range(len(items))]
+
+    async def _send(
+        self, wire: Wire, ids: list[bytes], items: Sequence[Settlement]
+    ) -> tuple[int | None, list[Settled]]:
+        """Send acks and checked items at once; how many were acked, and an answer for each item."""
+        parts = [(part, self._order(part)) for part in in_calls(items)]
+        commands: list[Sequence[Value]] = [(*self._ack, *ids)] if ids else []
+        commands += [command("settle", order.keys, order.args) for _, order in parts]
+        answers = iter(await wire.calls(commands) if commands else ())
+        acked = _checked(next(answers)) if ids else None
+        told: list[Settled] = []
+        for (part, order), answer in zip(parts, answers, strict=True):
+            said = await run(wire, "settle", order.keys, order.args) if was_forgotten(answer) else _checked(answer)
+            told += [await self._read(wire, item, found) for item, found in zip(part, said, strict=True)]
+        return acked, told
+
+    async def _read(self, wire: Wire, item: Settlement, answer: Sequence[bytes]) -> Settled:
+        found = read_answer(answer)
+        if found is None:  # its entry is gone from the stream: what we hold is the last copy
+            order = self._order([item], with_fields=True)
+            (again,) = await run(wire, "settle", order.keys, order.args)
+            found = read_answer(again) or LOST
+        if isinstance(item.outcome, RetryLater) and found.status is SettleStatus.DONE:
+            self._intake.expect(item.outcome.delay or NOW)
+        return found
+
+    def _order(self, items: Sequence[Settlement], *, with_fields: bool = False) -> Order:
+        order = Order(self._keys, self._setting)
+        for item in items:
+            order.add(item, with_fields=with_fields)
+        return order
+
+    def is_foreign(self, delivery: Delivery) -> bool:
+        """Whether a delivery is of another queue or group: entries there may have the same ids."""
+        return delivery.group != self._keys.name or delivery.message.queue != self._keys.queue
+
+    async def _count(self, wire: Wire, acked: int, ids: Sequence[bytes]) -> Settled:
+        self._intake.fresh.difference_update(ids)
+        self._acked += acked
+        if self._acked >= TRIM_AFTER:
+            self._acked = 0
+            await self.trim(wire)
+        return DONE if acked else REPEATED
+
+
+def _checked(answer: Any) -> Any:
+    """An answer, raised if it is an error."""
+    if isinstance(answer, Exception):
+        raise translate(answer)
+    return answer

@@ -1,0 +1,49 @@
+-- after: shared delayed
+-- What is there beside new entries of the stream: what has fallen due, and what came by the lane.
+-- KEYS: 5 paused, 6 delayed, 7 delayed messages.   ARGV: 3 how many.
+-- Returns: why the group is paused ('' if not), now, when something falls due next ('' if nothing), the rows, and the
+-- members that have vanished: gone from the stream with no copy left.
+local limit = tonumber(ARGV[3])
+local now = now_ms()
+local rows, vanished = {}, {}
+
+local function take_due(member)
+  local story = load_story(member)
+  if story and story.g then return relocate(member, story) end
+  local owner, count = holder(member)
+  if owner ~= RETRY then
+    redis.call('ZREM', DUE, member)
+    if not owner then redis.call('HDEL', STORIES, member) end
+    return
+  end
+  local fields = entry(member)
+  if fields then
+    hand_to(member, ME, count + 1)
+    redis.call('ZREM', DUE, member)
+    rows[#rows + 1] = row(member, count + 1, story, fields)
+  elseif story and story.k then
+    relocate(member, story)
+  else
+    vanished[#vanished + 1] = member
+  end
+end
+
+local paused = redis.call('GET', KEYS[5])
+if paused then return {'p' .. paused, string.format('%.0f', now), '', rows, vanished} end
+
+move_delayed(KEYS[6], KEYS[7], STREAM, now, 100)
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, limit)) do take_due(member) end
+if #rows < limit then
+  local read = redis.call('XREADGROUP', 'GROUP', GROUP, ME, 'COUNT', limit - #rows, 'STREAMS', LANE, '>')
+  for _, found in ipairs(read and read[1][2] or {}) do
+    local member = 'l' .. found[1]
+    rows[#rows + 1] = row(member, 1, load_story(member), found[2])
+  end
+end
+
+local next_due = ''
+for _, index in ipairs({DUE, KEYS[6]}) do
+  local score = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')[2]
+  if score and (next_due == '' or tonumber(score) < tonumber(next_due)) then next_due = score end
+end
+return {'', string.format('%.0f', now), next_due, rows, vanished}

@@ -1,0 +1,60 @@
+"""Sending letters back: to the lane of the group that failed, or into the queue itself, once per letter and generation.
+
+The entry is added first and judged in the same transaction: a script alone could not write thousands of fields.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from redrive.brokers.redis.entry import name_bytes, whole_millis, without_marks, write_entry
+from redrive.brokers.redis.joining import join
+from redrive.brokers.redis.keys import QueueKeys
+from redrive.brokers.redis.lane import BACK, write_lane
+from redrive.brokers.redis.scripts import script
+from redrive.brokers.redis.transaction import together
+from redrive.brokers.redis.wire import Value, Wire
+from redrive.core.marks import write_marks
+from redrive.core.message import Message
+from redrive.core.redrive import SendBack
+
+SENT_KNOWN_FOR: Final = whole_millis(timedelta(days=7))
+"""How long a letter is known to have been sent back. Redrives are resumed within hours or days, not months."""
+
+Command = tuple[Value, ...]
+
+
+class Way(NamedTuple):
+    """Where a letter goes, and as what."""
+
+    stream: str
+    fields: list[bytes]
+    before_id: str
+
+
+async def send_back(wire: Wire, items: Sequence[SendBack], *, payload: bytes, largest: int) -> list[str]:
+    """Send letters of one queue back; return their message ids, the same ones when repeated."""
+    commands: list[Command] = []
+    for item in items:
+        way = await prepare(wire, item, payload=payload, largest=largest)
+        once = QueueKeys(item.queue).once_back(item.once_key)
+        commands += added_once(way.stream, way.fields, once=once, life=SENT_KNOWN_FOR, before_id=way.before_id)
+    answers = await together(wire, commands)
+    return [message_id.decode() for message_id in answers[1::2]]
+
+
+async def prepare(wire: Wire, item: SendBack, *, payload: bytes, largest: int) -> Way:
+    """Find the way of a letter; a group that nobody has joined yet is joined."""
+    if item.group is None:
+        message = Message("", item.queue, item.body, without_marks(item.headers), item.key)
+        marks = [part for name, value in write_marks(item) for part in (name_bytes(name), value)]
+        return Way(item.queue, [*write_entry(message, payload=payload), *marks], "")
+    keys = QueueKeys(item.queue).group(item.group)
+    await join(wire, keys)
+    return Way(keys.lane, write_lane(item, payload=payload, largest=largest), BACK)
+
+
+def added_once(stream: str, fields: Sequence[bytes], *, once: str, life: int, before_id: str = "") -> list[Command]:
+    """What adds an entry unless its once-key is known; the second answer is the id. To be carried out together."""
+    judge = script("once").source
+    return [("XADD", stream, "*", *fields), ("EVAL", judge, 2, stream, once, life, before_id)]

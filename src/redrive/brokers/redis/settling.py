@@ -1,0 +1,119 @@
+"""Outcomes on their way to the server: plain successes in one command, all else by a script that checks first."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from redrive.brokers.redis.entry import as_millis, from_millis, whole_millis, write_entry
+from redrive.brokers.redis.handing import Token
+from redrive.brokers.redis.keys import GroupKeys
+from redrive.brokers.redis.lane import dump_list
+from redrive.brokers.redis.letters import letter_fields
+from redrive.brokers.redis.scripts import LARGEST_CALL
+from redrive.brokers.redis.setting import Setting
+from redrive.brokers.redis.wire import Value
+from redrive.core.delivery import Delivery
+from redrive.core.duration import NOW
+from redrive.core.message import Message, without_reserved
+from redrive.core.outcome import ACK, DONE, LOST, REPEATED, GiveUp, RetryLater, Settled, Settlement, SettleStatus
+from redrive.core.wire import dump_outcome
+
+TOKEN: Final = 12
+"""Where it stands in a Delivery: read by place, for every message."""
+
+LETTER_KNOWN_FOR: Final = 3_600_000
+"""How long a repeated give-up hears that it was done before, in milliseconds."""
+
+
+def member_of(delivery: Delivery) -> Token:
+    """The name of a delivery's entry, and the delivery count under which it is ours."""
+    token = delivery.token
+    return token if isinstance(token, Token) else Token(b"m" + token, 1)
+
+
+def plain_acks(items: Sequence[Settlement]) -> list[bytes]:
+    """The entries of those items that are successes of new messages, with nothing that goes out with them."""
+    return [
+        delivery[TOKEN]
+        for delivery, outcome, _, _, _, output, report in items
+        if outcome is ACK and output is None and report is None and type(delivery[TOKEN]) is bytes
+    ]
+
+
+class Order:
+    """One call of the settle script: its items, and every key that they write to."""
+
+    def __init__(self, keys: GroupKeys, setting: Setting) -> None:
+        self._keys = keys
+        self._setting = setting
+        self._written: dict[str, int] = {}
+        self._args: list[Value] = [keys.name, setting.options.owner, "1" if setting.options.moves else "0"]
+
+    @property
+    def keys(self) -> list[str]:
+        """Every key of the call, those that all scripts share first."""
+        return [self._keys.queue, self._keys.lane, self._keys.due, self._keys.stories, *self._written]
+
+    @property
+    def args(self) -> list[Value]:
+        """Every argument of the call."""
+        return self._args
+
+    def add(self, item: Settlement, *, with_fields: bool = False) -> None:
+        """Add one outcome; `with_fields` sends the message along, for an entry that is gone from its stream."""
+        outcome, place = item.outcome, self._setting.options.dlq
+        verb, delay, first, trail, once, adds = "A", 0, 0, b"", 0, []
+        if isinstance(outcome, RetryLater):
+            verb, delay, trail = "R", whole_millis(outcome.delay or NOW), item.trail
+            first = as_millis(item.attempt.started_at if item.attempt is not None else item.delivery.received_at)
+        elif isinstance(outcome, GiveUp) and place.off == "hold":
+            verb, trail = "H", item.trail
+        elif isinstance(outcome, GiveUp):
+            verb = "D"
+            if place.enabled and item.letter is not None:
+                once = self._index(self._keys.once_letter(f"{item.letter.letter_id}:{item.letter.generation}"))
+                adds.append((self._index(self._setting.dlq), letter_fields(item.letter, largest=self._setting.largest)))
+        if item.output is not None:
+            clean = item.output._replace(headers=without_reserved(item.output.headers))
+            adds.append((self._index(item.output.queue), write_entry(clean, payload=self._setting.payload)))
+        if item.report is not None:
+            told = Message("", self._setting.outcomes, dump_outcome(item.report))
+            adds.append((self._index(self._setting.outcomes), write_entry(told, payload=self._setting.payload)))
+        member, count, _ = member_of(item.delivery)
+        fields = fields_of(item.delivery, self._setting.payload) if with_fields else b""
+        args = self._args
+        args += (verb, member, count, delay, first, trail, fields, once, LETTER_KNOWN_FOR, len(adds))
+        for key, strings in adds:
+            args += (key, len(strings), *strings)
+
+    def _index(self, key: str) -> int:
+        return self._written.setdefault(key, len(self._written) + 5)
+
+
+def fields_of(delivery: Delivery, payload: bytes) -> bytes:
+    """The entry of a delivery as it was read, for an entry that is gone from its stream."""
+    return dump_list(write_entry(delivery.message, payload=payload))
+
+
+def in_calls(items: Sequence[Any]) -> list[Sequence[Any]]:
+    """Items in parts that a script may take at once."""
+    return [items[start : start + LARGEST_CALL] for start in range(0, len(items), LARGEST_CALL)]
+
+
+def mistake(item: Settlement, setting: Setting) -> str:
+    """Why an item cannot be carried out, whatever the server says."""
+    if isinstance(item.outcome, RetryLater) and item.outcome.delay is None:
+        return "a retry needs its final delay"
+    if isinstance(item.outcome, GiveUp) and setting.options.dlq.enabled and item.letter is None:
+        return "giving up needs a letter"
+    return "" if item.output is None else setting.output_mistake(item.output.queue)
+
+
+def read_answer(answer: Sequence[bytes]) -> Settled | None:
+    """What the script said of one item; None if it must be sent again with its fields."""
+    verb, *rest = answer
+    if verb == b"G":
+        return None
+    if verb == b"X":
+        return Settled(SettleStatus.REFUSED, rest[0].decode("utf-8", "backslashreplace"))
+    status = {b"D": DONE, b"R": REPEATED, b"L": LOST}[verb]
+    return status._replace(due_at=from_millis(rest[0])) if rest and rest[0] else status
