@@ -1,7 +1,10 @@
 """What a store counts, beside a recount from scratch."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
 
+from redrive.core.letter import DeadLetter
 from redrive.core.ports.store import IncidentRow, LetterRow, Store
 from redrive.core.query import Query
 
@@ -35,3 +38,23 @@ async def check_counts(store: Store) -> None:
         known = total.pop(incident.fingerprint, 0), unsettled[incident.fingerprint]
         assert (incident.total, incident.open) == known, incident
     assert not total, "letters without an incident"
+
+
+async def check_deaths(store: Store, deaths: Iterable[DeadLetter]) -> None:
+    """Every one of these deaths, and nothing else, is counted in its hour and in its incident."""
+    arrived: defaultdict[datetime, Counter[str]] = defaultdict(Counter)
+    alike: defaultdict[str, list[DeadLetter]] = defaultdict(list)
+    for death in deaths:
+        arrived[_hour_of(death)][death.reason.value] += 1
+        alike[death.fingerprint].append(death)
+    assert await store.arrivals(since=datetime(1970, 1, 1, tzinfo=UTC)) == sorted(arrived.items())
+    assert {row.fingerprint for row in await incidents_of(store)} == {*alike}
+    for fingerprint, those in alike.items():
+        row, times = await store.incident(fingerprint), [death.failed_at for death in those]
+        assert dict(row.hours) == Counter(map(_hour_of, those)), fingerprint
+        assert (row.first_at, row.last_at) == (min(times), max(times)), fingerprint
+        assert {*row.queues} == {death.queue for death in those}, fingerprint
+
+
+def _hour_of(death: DeadLetter) -> datetime:
+    return death.failed_at.replace(minute=0, second=0, microsecond=0)

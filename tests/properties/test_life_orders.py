@@ -13,7 +13,7 @@ from redrive.stores.memory import MemoryStore
 from redrive.stores.sql import SqlStore
 from redrive.testing.clock import ManualClock
 from tests.properties.lives import Kind, News, story_of
-from tests.properties.recount import check_counts, incidents_of, rows_of
+from tests.properties.recount import check_counts, check_deaths, incidents_of, rows_of
 
 Order = Sequence[News]
 
@@ -123,6 +123,8 @@ async def test_every_order_of_the_same_news_ends_alike_in_a_store(store: Store, 
             assert (row.life.state, row.life.generation) == (story.state, story.generation), order
     assert not found
     await check_counts(store)
+    deaths = [one for number, order in enumerate(SHORTER) for news in order for one in news.letters(str(number))]
+    await check_deaths(store, deaths)
 
 
 async def test_every_order_leaves_the_same_attempts_and_the_same_reports(store: Store) -> None:

@@ -1,9 +1,7 @@
 """News of letters and acts of people in any order, on both stores at once, beside a model that knows no order."""
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,15 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redrive.core.errors import LetterNotFound
+from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Store
 from redrive.core.redrive import ItemStatus, Planned, RedriveState
-from redrive.stores.memory import MemoryStore
-from redrive.stores.sql import SqlStore
-from redrive.testing.clock import ManualClock
 from redrive.testing.conformance.store.bench import AT, a_redrive, an_act
 from tests.properties.lives import Kind, News, Story, fingerprint_of
-from tests.properties.recount import check_counts, incidents_of
+from tests.properties.recount import check_counts, check_deaths, incidents_of
+from tests.properties.stores import both_stores
 
 NAMES = ("a", "b")
 STEPS_UP = {
@@ -148,6 +145,9 @@ class World:
         await self.everywhere(lambda store: store.mark(str(number), RedriveState.CANCELLED, why="", act=act))
         self.trips[number].ended = True
 
+    def deaths(self) -> list[DeadLetter]:
+        return [one for name, story in self.stories.items() for news in story.heard for one in news.letters(name)]
+
     async def version(self, name: str) -> int:
         return int(await self.everywhere(lambda store: _version(store, name)))
 
@@ -159,6 +159,7 @@ class World:
             await self._check_trip(number, trip)
         for store in self.stores:
             await check_counts(store)
+            await check_deaths(store, self.deaths())
         await self.everywhere(incidents_of)
 
     async def _check_letter(self, name: str, story: Story) -> None:
@@ -231,29 +232,10 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def empty_file() -> Iterator[Path]:
-    """A file with the schema and nothing in it: made once, copied often."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "empty.db"
-
-        async def create() -> None:
-            store = SqlStore(path, clock=ManualClock())
-            await store.stats()
-            await store.aclose()
-
-        asyncio.run(create())
-        yield path
-
-
 @asynccontextmanager
 async def a_world(empty_file: Path) -> AsyncIterator[World]:
-    with tempfile.TemporaryDirectory() as folder:
-        store = SqlStore(shutil.copy(empty_file, folder), clock=ManualClock())
-        try:
-            yield World([MemoryStore(clock=ManualClock()), store])
-        finally:
-            await store.aclose()
+    async with both_stores(empty_file) as stores:
+        yield World(stores)
 
 
 @settings(max_examples=60)

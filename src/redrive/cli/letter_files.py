@@ -111,7 +111,7 @@ async def import_letters(
 
     async with open_desk(at, create=True) as desk:
         with _read(file) as lines:
-            found = await verbs.from_lines(desk, lines)
+            found = await verbs.from_lines(desk, lines, source="standard input" if file == "-" else file)
     done = found.collected
     complain(f"line {number}: {why}" for number, why in found.refused)
     refused = f", {len(found.refused)} refused" if found.refused else ""

@@ -1,9 +1,9 @@
 """What a batch of deaths and outcomes says about each of its letters: one answer for every store."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from redrive.core.attempt import Trail, join_trails
 from redrive.core.letter import DeadLetter
@@ -14,11 +14,20 @@ from redrive.stores.ledger import Spot
 
 
 class Standing(NamedTuple):
-    """What a store knows of a letter before it hears more. `died_in` is the generation of the death that it shows."""
+    """What a store knows of a letter before it hears more.
+
+    `died_in` is the generation of the death that it shows, `died_before` those of its other deaths: all of them, if the
+    news tells of an older death than the one shown.
+    """
 
     life: Life
     died_in: int
     spot: Spot
+    died_before: Collection[int] = ()
+
+    def is_new(self, generation: int) -> bool:
+        """Whether a death in this generation has not been heard of."""
+        return generation != self.died_in and generation not in self.died_before
 
 
 @dataclass(slots=True)
@@ -33,12 +42,28 @@ class News:
 class Heard:
     """What a letter is after the news. `shown` is the death it shows from now on, None if that has not changed.
 
-    `past` are the attempts of other deaths, to be joined to its trail.
+    `first` are the deaths that were heard of for the first time, each once; `past` the attempts of those that are not
+    shown, to be joined to its trail.
     """
 
     life: Life
     shown: DeadLetter | None = None
     past: Trail = ()
+    first: tuple[DeadLetter, ...] = ()
+
+    def changes(self, before: Standing | None) -> bool:
+        """Whether anything is not as it was."""
+        return before is None or bool(self.first) or self.life != before.life
+
+    def died_before(self, before: Standing | None) -> set[int]:
+        """The generations of deaths that are not shown, and of which that is new."""
+        told = {death.generation for death in self.first if death is not self.shown}
+        return told if before is None or self.shown is None else told | {before.died_in}
+
+    def in_words(self, before: Standing | None) -> dict[str, Any]:
+        """What has changed, for the audit."""
+        was = None if before is None else before.life.state.value
+        return {"state": [was, self.life.state.value], "generation": self.life.generation}
 
 
 class Answer(NamedTuple):
@@ -63,27 +88,28 @@ def by_letter(letters: Iterable[DeadLetter], outcomes: Iterable[RedriveOutcome])
 def hear(news: News, standing: Standing | None, *, buried_in: int | None = None) -> Heard | None:
     """What a letter is after the news, None if it is still not there. The same for any order of the same news.
 
-    `buried_in` is the generation in which a letter was purged: only a later death brings it back.
+    `buried_in` is the generation in which a letter was purged: only a later death brings it back, or counts.
     """
     life = None if standing is None else standing.life
-    died_in = -1 if standing is None else standing.died_in
-    shown: DeadLetter | None = None
-    past: Trail = ()
+    first: dict[int, DeadLetter] = {}
     for death in sorted(news.deaths, key=lambda one: one.generation):
-        if standing is None and buried_in is not None and death.generation <= buried_in:
+        generation = death.generation
+        if buried_in is not None and generation <= buried_in:
             continue
-        life = hear_death(life, death.generation)
-        if death.generation > died_in:
-            past = join_trails(past, shown.attempts) if shown else past
-            shown, died_in = death, death.generation
-        elif death.generation < died_in:
-            past = join_trails(past, death.attempts)
+        life = hear_death(life, generation)
+        if standing is None or standing.is_new(generation):
+            first.setdefault(generation, death)
     if life is None:
         return None
     for outcome in sorted(news.outcomes, key=lambda one: (one.generation, one.succeeded)):
         hears = hear_success if outcome.succeeded else hear_death
         life = hears(life, outcome.generation)
-    return Heard(life, shown, past)
+    latest = max(first, default=-1)
+    shown = first[latest] if first and (standing is None or latest > standing.died_in) else None
+    past: Trail = ()
+    for death in first.values():
+        past = past if death is shown else join_trails(past, death.attempts)
+    return Heard(life, shown, past, tuple(first.values()))
 
 
 def answers(news: Mapping[str, News]) -> list[Answer]:

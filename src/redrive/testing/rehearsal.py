@@ -13,7 +13,7 @@ from typing import Any
 
 from redrive.app import App
 from redrive.brokers.memory import MemoryBroker
-from redrive.core.event import ConsumerPaused, ConsumerResumed, Event, HandlerFailed, LetterWritten
+from redrive.core.event import BatchSettled, ConsumerPaused, ConsumerResumed, Event, LetterWritten
 from redrive.core.letter import DeadLetter
 from redrive.testing.clock import ManualClock
 
@@ -91,8 +91,8 @@ class Rehearsal:
         self.events.append(event)
         if isinstance(event, LetterWritten):
             self.letters.append(event.letter)
-        elif isinstance(event, HandlerFailed):
-            self.delays.append(event.retry_in)
+        elif isinstance(event, BatchSettled):
+            self.delays.extend(failed.retry_in for failed in event.failures())
         elif isinstance(event, ConsumerPaused):
             self._paused.add(event.queue)
         elif isinstance(event, ConsumerResumed):

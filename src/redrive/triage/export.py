@@ -30,16 +30,21 @@ class Imported:
     refused: Sequence[tuple[int, str]]
 
 
-async def from_lines(desk: Desk, lines: Iterable[bytes]) -> Imported:
+async def from_lines(desk: Desk, lines: Iterable[bytes], *, source: str) -> Imported:
     """Take in letters from JSON lines, as a collector does: once per letter and generation, however often.
 
-    A line that cannot be read is told of, and the rest go in.
+    A line that cannot be read is told of, and the rest go in. Each batch of lines is an operation of its own in the
+    audit, which says where they came from: whatever went in is on record, also if the rest never does.
     """
     refused: list[tuple[int, str]] = []
     total = Collected()
-    letters = _read(lines, refused)
-    while batch := [*islice(letters, BATCH)]:
-        total = add(total, await desk.store.collect(batch))
+    written = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    while batch := [*islice(written, BATCH)]:
+        letters, unreadable = _read(batch)
+        refused.extend(unreadable)
+        selection = f"lines {batch[0][0]} to {batch[-1][0]} of {source}"
+        act = desk.act("letters.import", selection=selection, refused=len(unreadable))
+        total = add(total, await desk.store.collect(letters, act=act))
     return Imported(total, refused)
 
 
@@ -53,16 +58,15 @@ def add(one: Collected, other: Collected) -> Collected:
     )
 
 
-def _read(lines: Iterable[bytes], refused: list[tuple[int, str]]) -> Iterable[DeadLetter]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+def _read(lines: Iterable[tuple[int, bytes]]) -> tuple[list[DeadLetter], list[tuple[int, str]]]:
+    letters: list[DeadLetter] = []
+    refused: list[tuple[int, str]] = []
+    for number, line in lines:
         try:
-            letter = from_json(line)
+            letters.append(from_json(line))
         except ValueError as error:
             refused.append((number, str(error)))
-        else:
-            yield letter
+    return letters, refused
 
 
 _TEST = '''"""Dead letter {letter_id}, as a test: it fails for as long as the handler fails on this message.

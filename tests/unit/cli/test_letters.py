@@ -1,6 +1,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def kept(shop: Shop) -> Shop:
     return shop
 
 
-def facts(said: Said) -> list[dict[str, object]]:
+def facts(said: Said) -> list[dict[str, Any]]:
     return [json.loads(line) for line in said.lines]
 
 
@@ -274,6 +275,12 @@ def test_letters_go_out_as_json_lines_and_come_in_once(kept: Shop, tmp_path: Pat
     assert len(file.read_text().splitlines()) == 8
     assert first.out == "imported 8 new, 0 reopened, 0 known already\n"
     assert again.out == "imported 0 new, 0 reopened, 8 known already\n"
+    done = [one for one in facts(kept.run("audit", "--json", *elsewhere)) if not one["letter_id"]]
+    assert [(one["verb"], one["count"], one["detail"]["new"], one["detail"]["known"]) for one in done] == [
+        ("letters.import", 8, 0, 8),
+        ("letters.import", 8, 8, 0),
+    ]
+    assert done[0]["selection"] == f"lines 1 to 8 of {file}"
     there = kept.run("letters", "show", named(3), "--json", *elsewhere)
     here = kept.run("letters", "show", named(3), "--json")
     assert facts(there) == facts(here)

@@ -70,3 +70,24 @@ def test_the_latest_death_speaks_for_its_incident() -> None:
 
     delta = ledger.incidents["f1"]
     assert (delta.latest, delta.first_at) == (letter("b"), AT.replace(year=2029))
+
+
+def test_deaths_that_were_not_heard_of_before_are_told_once_each() -> None:
+    standing = Standing(Life(LetterState.OPEN, 2, 4), 2, SPOT, {0})
+    deaths = [letter("a", generation=generation) for generation in (3, 0, 1, 2, 1, 3)]
+    heard = hear(News(deaths, []), standing)
+
+    assert heard is not None
+    assert [death.generation for death in heard.first] == [1, 3]
+    assert heard.died_before(standing) == {1, 2}
+    assert [attempt.generation for attempt in heard.past] == [1]
+
+
+def test_a_late_death_without_attempts_is_a_change() -> None:
+    standing = Standing(Life(LetterState.OPEN, 1, 4), 1, SPOT)
+    heard = hear(News([letter("a", attempts=())], []), standing)
+
+    assert heard is not None
+    assert (heard.life, heard.shown, heard.past) == (standing.life, None, ())
+    assert heard.changes(standing)
+    assert heard.died_before(standing) == {0}

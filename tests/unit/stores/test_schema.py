@@ -1,12 +1,14 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, insert, text
+from sqlalchemy import create_engine, insert, text
 
 from redrive.core.errors import StoreError
+from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
 from redrive.core.query import Query
 from redrive.stores.sql import SqlStore, schema
@@ -14,26 +16,26 @@ from redrive.stores.sql.rows import cold_values, hot_values
 from redrive.stores.sql.tables import counter, letter_body, metadata
 from redrive.stores.sql.tables import letter as letter_table
 from redrive.testing.clock import ManualClock
-from redrive.testing.conformance.store.bench import letter
+from redrive.testing.conformance.store.bench import AT, letter
 
 OLD = [letter("a", error_message="\ud800 Old"), letter("b", payload=b"\xff\x00 Payload"), letter("c", payload=None)]
 
 
-def fill_first_revision(connection: Connection) -> None:
-    schema.migrate(connection, to="0001")
-    life = Life(LetterState.OPEN, 0)
-    for seq, told in enumerate(OLD, 1):
-        connection.execute(insert(letter_table).values(hot_values(told, life) | {"seq": seq, "note": ""}))
-        connection.execute(insert(letter_body).values(cold_values(told) | {"seq": seq}))
-    connection.execute(insert(counter).values(name="letter", last=len(OLD)))
+def fill(path: Path, letters: Sequence[DeadLetter], *, revision: str) -> None:
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        schema.migrate(connection, to=revision)
+        for seq, told in enumerate(letters, 1):
+            life = Life(LetterState.OPEN, told.generation)
+            connection.execute(insert(letter_table).values(hot_values(told, life) | {"seq": seq, "note": ""}))
+            connection.execute(insert(letter_body).values(cold_values(told) | {"seq": seq}))
+        connection.execute(insert(counter).values(name="letter", last=len(letters)))
+    engine.dispose()
 
 
 async def test_a_file_of_the_first_revision_comes_forward_with_its_letters(tmp_path: Path) -> None:
     path = tmp_path / "letters.db"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        fill_first_revision(connection)
-    engine.dispose()
+    fill(path, OLD, revision="0001")
     store = SqlStore(path, clock=ManualClock())
     try:
         assert [(await store.get(told.letter_id)).letter for told in OLD] == OLD
@@ -42,6 +44,20 @@ async def test_a_file_of_the_first_revision_comes_forward_with_its_letters(tmp_p
             pass
         assert [row.letter_id for row in (await store.find(Query(text="? old"))).rows] == ["a"]
         assert (await store.collect([letter("d")])).new == 1
+    finally:
+        await store.aclose()
+
+
+async def test_deaths_from_before_they_were_remembered_are_not_counted_again(tmp_path: Path) -> None:
+    path = tmp_path / "letters.db"
+    attempts = tuple(letter("a", generation=generation).attempts[0] for generation in (0, 2, 3))
+    relapsed = letter("a", generation=3, attempts=attempts)
+    fill(path, [relapsed, letter("b", generation=1, attempts=())], revision="0002")
+    store = SqlStore(path, clock=ManualClock())
+    try:
+        for generation in (0, 1, 2, 3, 0, 1):
+            await store.collect([letter("a", generation=generation)])
+        assert [number for _, hour in await store.arrivals(since=AT.replace(hour=0)) for number in hour.values()] == [1]
     finally:
         await store.aclose()
 

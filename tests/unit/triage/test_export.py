@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from redrive.core.audit import AuditRecord
 from redrive.core.errors import ConfigError
 from redrive.core.ports.store import Collected
 from redrive.triage import export
@@ -32,11 +33,11 @@ async def test_letters_go_out_as_lines_and_come_back_as_they_were() -> None:
     await bench.collect(5, headers=(("raw", b"\xff\x00"),), key=b"\xfe")
 
     exported = await lines(bench)
-    imported = await export.from_lines(other.desk, exported)
+    imported = await export.from_lines(other.desk, exported, source="a.jsonl")
 
     assert imported == export.Imported(Collected(new=5), [])
     assert (await other.get("letter-3")).letter == (await bench.get("letter-3")).letter
-    assert (await export.from_lines(other.desk, exported)).collected == Collected(known=5)
+    assert (await export.from_lines(other.desk, exported, source="a.jsonl")).collected == Collected(known=5)
 
 
 async def test_a_line_that_is_no_letter_is_told_of_and_the_rest_go_in() -> None:
@@ -44,10 +45,44 @@ async def test_a_line_that_is_no_letter_is_told_of_and_the_rest_go_in() -> None:
     await bench.collect(2)
     one, two = await lines(bench)
 
-    imported = await export.from_lines(other.desk, [one, b"\n", b"gibberish\n", b'{"a": 1}\n', two])
+    lines_ = [one, b"\n", b"gibberish\n", b'{"a": 1}\n', two]
+    imported = await export.from_lines(other.desk, lines_, source="a.jsonl")
 
     assert imported.collected == Collected(new=2)
     assert [number for number, _ in imported.refused] == [3, 4]
+
+
+async def operations(bench: Bench) -> list[AuditRecord]:
+    records = (await bench.desk.store.records(limit=10_000)).rows
+    return [one for one in reversed(records) if not one.letter_id]
+
+
+async def test_an_import_is_audited_also_if_it_brings_nothing_new() -> None:
+    bench, other = Bench(), Bench()
+    await bench.collect(3)
+    exported = [*await lines(bench), b"gibberish\n"]
+
+    for _ in range(2):
+        await export.from_lines(other.desk, exported, source="a.jsonl")
+
+    first, second = await operations(other)
+    assert (first.who, first.verb, first.selection) == (other.desk.who, "letters.import", "lines 1 to 4 of a.jsonl")
+    assert (first.count, first.detail) == (3, {"refused": 1, "new": 3, "reopened": 0, "resolved": 0, "known": 0})
+    assert (second.count, second.detail) == (3, {"refused": 1, "new": 0, "reopened": 0, "resolved": 0, "known": 3})
+    letters = [one.letter_id for one in (await other.desk.store.records()).rows if one.letter_id]
+    assert sorted(letters) == ["letter-0", "letter-1", "letter-2"]
+
+
+async def test_every_batch_of_a_long_import_says_which_lines_it_was() -> None:
+    bench, other = Bench(), Bench()
+    await bench.collect(export.BATCH + 1)
+
+    await export.from_lines(other.desk, [b"\n", *await lines(bench, everything=True)], source="a.jsonl")
+
+    assert [(one.selection, one.count) for one in await operations(other)] == [
+        (f"lines 2 to {export.BATCH + 1} of a.jsonl", export.BATCH),
+        (f"lines {export.BATCH + 2} to {export.BATCH + 2} of a.jsonl", 1),
+    ]
 
 
 def run_pytest(test: Path) -> subprocess.CompletedProcess[str]:

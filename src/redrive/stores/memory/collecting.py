@@ -1,30 +1,38 @@
 """Taking in letters and outcomes, in memory."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from redrive.core.attempt import join_trails
+from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
 from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome, answered
 from redrive.stores.hearing import Answer, Heard, News, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger
 from redrive.stores.memory.shelf import Kept, Shelf
+from redrive.stores.witness import Touched
 
 
-def collect(shelf: Shelf, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome]) -> Collected:
+def collect(
+    shelf: Shelf, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome], *, act: Act | None
+) -> Collected:
     """Take in a batch."""
     tale, ledger = Tale(letters, outcomes), Ledger()
     news = by_letter(letters, outcomes)
-    for letter_id, about in news.items():
-        _hear(shelf, letter_id, about, tale=tale, ledger=ledger)
+    touched = [_hear(shelf, letter_id, about, tale=tale, ledger=ledger) for letter_id, about in news.items()]
     shelf.write(ledger)
     for answer in answers(news):
         _answer(shelf, answer)
-    return tale.result()
+    collected = tale.result()
+    if act is not None:
+        changed = [one for one in touched if one is not None]
+        shelf.record(replace(act, detail=act.detail | asdict(collected)), changed, count=len(letters))
+    return collected
 
 
-def _hear(shelf: Shelf, letter_id: str, news: News, *, tale: Tale, ledger: Ledger) -> None:
+def _hear(shelf: Shelf, letter_id: str, news: News, *, tale: Tale, ledger: Ledger) -> Touched | None:
+    """Hear of one letter; how that has touched it, None if it has not."""
     kept, buried = shelf.letters.get(letter_id), shelf.buried.get(letter_id)
     told = shelf.outcomes.setdefault(letter_id, {})
     for outcome in news.outcomes:
@@ -33,12 +41,17 @@ def _hear(shelf: Shelf, letter_id: str, news: News, *, tale: Tale, ledger: Ledge
     before = None if kept is None else kept.standing()
     heard = hear(News(news.deaths, [*told.values()]), before, buried_in=buried)
     if heard is None:
-        return
-    if heard.shown is not None:
-        ledger.arrive(heard.shown)
+        return None
+    for death in heard.first:
+        ledger.arrive(death)
+    was_sent = "" if kept is None else kept.sent_sha256()
     after = _keep(shelf, kept, heard)
+    after.died_before |= heard.died_before(before)
     ledger.move(None if before is None else before.spot, after.spot())
     tale.add(before, heard)
+    if not heard.changes(before):
+        return None
+    return Touched(letter_id, was_sent, after.sent_sha256(), heard.in_words(before))
 
 
 def _keep(shelf: Shelf, kept: Kept | None, heard: Heard) -> Kept:

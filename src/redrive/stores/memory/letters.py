@@ -35,8 +35,10 @@ class MemoryLetters:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
-    async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
-        return collect(self._shelf, letters, outcomes)
+    async def collect(
+        self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = (), *, act: Act | None = None
+    ) -> Collected:
+        return collect(self._shelf, letters, outcomes, act=act)
 
     async def get(self, letter_id: str) -> StoredLetter:
         kept = self._shelf.letter(letter_id)

@@ -18,13 +18,14 @@ from redrive.stores.witness import Link, Touched, records_of
 
 @dataclass(slots=True)
 class Kept:
-    """One letter on the shelf."""
+    """One letter on the shelf. `died_before` are the generations of its deaths but the one it shows."""
 
     seq: int
     letter: DeadLetter
     life: Life
     note: str = ""
     edits: list[Edit] = field(default_factory=list)
+    died_before: set[int] = field(default_factory=set)
 
     def spot(self) -> Spot:
         """Where it is counted."""
@@ -33,7 +34,7 @@ class Kept:
 
     def standing(self) -> Standing:
         """What is known of it before more is heard."""
-        return Standing(self.life, self.letter.generation, self.spot())
+        return Standing(self.life, self.letter.generation, self.spot(), frozenset(self.died_before))
 
     def can_be_sent(self) -> bool:
         """Whether there is a body to send back."""

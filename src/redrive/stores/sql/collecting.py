@@ -1,22 +1,24 @@
 """Taking in letters and outcomes: one transaction for a batch, a handful of statements whatever its size."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, select, update
 
 from redrive.core.attempt import Trail, from_rows, join_trails, to_rows
+from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
 from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger
-from redrive.stores.sql import items, outcomes, tallies, texts
+from redrive.stores.sql import auditing, edits, items, outcomes, past_deaths, tallies, texts
 from redrive.stores.sql.bulk import insert_rows
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import SPOT, cold_values, hot_values, life_values, spot_of, to_life, to_spot
 from redrive.stores.sql.tables import letter, letter_body, tombstone
+from redrive.stores.witness import Touched
 
 
 class _Known(NamedTuple):
@@ -25,41 +27,59 @@ class _Known(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """What was heard of a letter that is there already."""
+    """What was heard of a letter, and what was known of it before: nothing, if it is new."""
 
-    seq: int
+    letter_id: str
+    seq: int | None
+    before: Standing | None
     heard: Heard
 
 
-def collect(connection: Connection, letters: Sequence[DeadLetter], told: Sequence[RedriveOutcome]) -> Collected:
+def collect(
+    connection: Connection, letters: Sequence[DeadLetter], told: Sequence[RedriveOutcome], *, act: Act | None
+) -> Collected:
     """Take in a batch, once per (letter_id, generation), in any order."""
     news = by_letter(letters, told)
-    known = _known(connection, [*news])
-    unknown = [letter_id for letter_id in news if letter_id not in known]
-    buried = _buried(connection, unknown)
-    earlier = outcomes.of_letters(connection, unknown)
-    outcomes.keep(connection, [one for one in told if one.generation > buried.get(one.letter_id, -1)])
+    heard = _hear(connection, news, told)
     tale, ledger = Tale(letters, told), Ledger()
-    fresh: list[Heard] = []
-    changes: list[_Change] = []
-    for letter_id, about in news.items():
-        place = known.get(letter_id)
-        before = None if place is None else place.standing
-        whole = News(about.deaths, [*earlier.get(letter_id, ()), *about.outcomes])
-        heard = hear(whole, before, buried_in=buried.get(letter_id))
-        if heard is None:
-            continue
-        _count(ledger, before, heard)
-        tale.add(before, heard)
-        if place is None:
-            fresh.append(heard)
-        elif heard != Heard(place.standing.life):
-            changes.append(_Change(place.seq, heard))
-    _insert(connection, fresh)
-    _update(connection, changes)
+    for one in heard:
+        tale.add(one.before, one.heard)
+        _count(ledger, one.before, one.heard)
+    collected = tale.result()
+    changes = [one for one in heard if one.heard.changes(one.before)]
+    if act is None:
+        _write(connection, changes)
+    else:
+        told_act = replace(act, detail=act.detail | asdict(collected))
+        auditing.record(connection, told_act, _write_watched(connection, changes), count=len(letters))
     tallies.write(connection, ledger)
     items.answer(connection, answers(news))
-    return tale.result()
+    return collected
+
+
+def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[RedriveOutcome]) -> list[_Change]:
+    known = _known(connection, [*news])
+    unknown = [letter_id for letter_id in news if letter_id not in known]
+    late = [
+        letter_id
+        for letter_id, (_, standing) in known.items()
+        if any(death.generation < standing.died_in for death in news[letter_id].deaths)
+    ]
+    past = past_deaths.of_letters(connection, late)
+    buried = _buried(connection, [*unknown, *late])
+    earlier = outcomes.of_letters(connection, unknown)
+    kept = [one for one in told if one.letter_id in known or one.generation > buried.get(one.letter_id, -1)]
+    outcomes.keep(connection, kept)
+    changes = []
+    for letter_id, about in news.items():
+        seq, before = known.get(letter_id, (None, None))
+        if before is not None and letter_id in past:
+            before = before._replace(died_before=past[letter_id])
+        whole = News(about.deaths, [*earlier.get(letter_id, ()), *about.outcomes])
+        heard = hear(whole, before, buried_in=buried.get(letter_id))
+        if heard is not None:
+            changes.append(_Change(letter_id, seq, before, heard))
+    return changes
 
 
 def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Known]:
@@ -82,11 +102,31 @@ def _buried(connection: Connection, letter_ids: Sequence[str]) -> dict[str, int]
 
 def _count(ledger: Ledger, before: Standing | None, heard: Heard) -> None:
     old = None if before is None else before.spot
+    for death in heard.first:
+        ledger.arrive(death)
     if heard.shown is not None:
-        ledger.arrive(heard.shown)
         ledger.move(old, spot_of(heard.shown, heard.life))
     elif old is not None:
         ledger.move(old, old._replace(state=heard.life.state))
+
+
+def _write_watched(connection: Connection, changes: Sequence[_Change]) -> list[Touched]:
+    """Write changes; what they did to each letter, for the audit."""
+    names = [change.letter_id for change in changes]
+    before = edits.sent_hashes_of(connection, names)
+    _write(connection, changes)
+    after = edits.sent_hashes_of(connection, names)
+    return [
+        Touched(name, before.get(name, ""), after[name], change.heard.in_words(change.before))
+        for name, change in zip(names, changes, strict=True)
+    ]
+
+
+def _write(connection: Connection, changes: Sequence[_Change]) -> None:
+    _insert(connection, [change.heard for change in changes if change.seq is None])
+    _update(connection, [(change.seq, change.heard) for change in changes if change.seq is not None])
+    past = ((one.letter_id, generation) for one in changes for generation in one.heard.died_before(one.before))
+    past_deaths.keep(connection, past)
 
 
 def _insert(connection: Connection, fresh: Sequence[Heard]) -> None:
@@ -107,13 +147,13 @@ def _with_past(told: DeadLetter, heard: Heard) -> DeadLetter:
     return replace(told, attempts=join_trails(heard.past, told.attempts)) if heard.past else told
 
 
-def _update(connection: Connection, changes: Sequence[_Change]) -> None:
-    moved = [change for change in changes if change.heard.shown is None]
+def _update(connection: Connection, changes: Sequence[tuple[int, Heard]]) -> None:
+    moved = [(seq, heard) for seq, heard in changes if heard.shown is None]
     if moved:
         lives = [life_values(heard.life) | {"at": seq} for seq, heard in moved]
         connection.execute(_by_seq(update(letter), lives[0]), lives)
-    longer = [change for change in changes if change.heard.shown is not None or change.heard.past]
-    trails = _trails(connection, [change.seq for change in longer])
+    longer = [(seq, heard) for seq, heard in changes if heard.shown is not None or heard.past]
+    trails = _trails(connection, [seq for seq, _ in longer])
     for seq, heard in longer:
         past = join_trails(trails[seq], heard.past)
         if heard.shown is None:

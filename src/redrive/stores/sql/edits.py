@@ -6,8 +6,9 @@ from sqlalchemy import Connection, RowMapping, and_, func, select
 
 from redrive.core.letter import payload_hash
 from redrive.core.ports.store import Edit
+from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import to_headers
-from redrive.stores.sql.tables import letter_edit
+from redrive.stores.sql.tables import letter, letter_body, letter_edit
 
 
 def of_letter(connection: Connection, letter_id: str) -> list[Edit]:
@@ -36,3 +37,15 @@ def sent_hashes(connection: Connection, rows: Sequence[RowMapping]) -> dict[str,
     edited = latest(connection, [row["letter_id"] for row in rows])
     original = {row["letter_id"]: row["payload_sha256"] for row in rows}
     return original | {letter_id: payload_hash(row["body"]) for letter_id, row in edited.items()}
+
+
+def sent_hashes_of(connection: Connection, letter_ids: Sequence[str]) -> dict[str, str]:
+    """The same, for those of these letters that are there."""
+    hashes: dict[str, str] = {}
+    originals = select(letter.c.letter_id, letter_body.c.payload_sha256).join_from(
+        letter, letter_body, letter.c.seq == letter_body.c.seq
+    )
+    for some in chunks(letter_ids):
+        rows = connection.execute(originals.where(letter.c.letter_id.in_(some))).mappings().all()
+        hashes |= sent_hashes(connection, rows)
+    return hashes

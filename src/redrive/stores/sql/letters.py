@@ -15,7 +15,7 @@ from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.query import Query
 from redrive.core.wire.record import to_pairs
 from redrive.stores.ledger import Ledger
-from redrive.stores.sql import auditing, edits, items, outcomes, tallies, texts
+from redrive.stores.sql import auditing, edits, items, outcomes, past_deaths, tallies, texts
 from redrive.stores.sql.chunks import CHUNK
 from redrive.stores.sql.rows import life_values, to_letter, to_life, to_spot
 from redrive.stores.sql.searching import Search, select_all
@@ -135,6 +135,7 @@ def _remove(connection: Connection, rows: Sequence[RowMapping]) -> None:
     connection.execute(delete(letter).where(letter.c.seq.in_(seqs)))
     connection.execute(delete(letter_edit).where(letter_edit.c.letter_id.in_(letter_ids)))
     connection.execute(delete(outcome).where(outcome.c.letter_id.in_(letter_ids)))
+    past_deaths.forget(connection, letter_ids)
     grave = upsert(tombstone)
     grave = grave.on_conflict_do_update(
         index_elements=[tombstone.c.letter_id], set_={"generation": grave.excluded.generation}

@@ -36,10 +36,12 @@ class SqlStore:
         self._database = Database(Path(path))
         self._clock = clock
 
-    async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
-        if not letters and not outcomes:
+    async def collect(
+        self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = (), *, act: Act | None = None
+    ) -> Collected:
+        if not letters and not outcomes and act is None:
             return Collected()
-        return await self._database.write(collecting.collect, letters, outcomes)
+        return await self._database.write(collecting.collect, letters, outcomes, act=act)
 
     async def get(self, letter_id: str) -> StoredLetter:
         return await self._database.read(letters.get, letter_id)

@@ -124,6 +124,14 @@ outcome = Table(
     PrimaryKeyConstraint("letter_id", "generation", "succeeded"),
 )
 
+past_death = Table(  # all deaths of a letter but the one in its `died_in`: few letters have any
+    "past_death",
+    metadata,
+    Column("letter_id", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    PrimaryKeyConstraint("letter_id", "generation"),
+)
+
 tombstone = Table(
     "tombstone",
     metadata,

@@ -4,10 +4,10 @@ import asyncio
 from datetime import timedelta, timezone
 
 from redrive.core.letter import payload_hash
-from redrive.core.ports.store import Edit, IncidentChange
+from redrive.core.ports.store import Collected, Edit, IncidentChange
 from redrive.core.query import Query
 from redrive.core.redrive import RedriveState
-from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome
+from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
 
 
 class Auditing(Suite):
@@ -40,7 +40,7 @@ class Auditing(Suite):
         assert [(one.letter_id, one.count) for one in reversed(records)] == [("", 2), ("a", None), ("b", None)]
 
     async def test_hashes_tell_what_would_be_sent_before_and_after(self, bench: Bench) -> None:
-        (letter,) = await bench.dead("a")
+        (original,) = await bench.dead("a")
         edit = Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
         await bench.store.edit("a", edit, act=an_act("letters.edit"))
         await bench.plan("a")
@@ -49,7 +49,7 @@ class Auditing(Suite):
         await bench.store.purge(Query(), before=AT + timedelta(days=1), limit=1, act=an_act("letters.purge"))
         records = (await bench.store.records(letter_id="a")).rows
 
-        old, new = letter.payload_sha256, payload_hash(b"mended")
+        old, new = original.payload_sha256, payload_hash(b"mended")
         assert [(one.verb, one.before_sha256, one.after_sha256) for one in reversed(records)] == [
             ("letters.edit", old, new),
             ("letters.redrive", old, new),
@@ -74,6 +74,63 @@ class Auditing(Suite):
         ]
         assert records[2].detail == {"incident": "f1", "assignee": "bob"}
         assert records[4].detail["state"] == ["running", "cancelled"]
+
+    async def test_letters_that_a_person_brings_are_recorded(self, bench: Bench) -> None:
+        await bench.dead("a", "b")
+        await bench.store.edit(
+            "b", Edit(body=b"mended", headers=(), by="ann", edited_at=AT), act=an_act("letters.edit")
+        )
+        before = len((await bench.store.records()).rows)
+        act = an_act("letters.import", selection="lines 1 to 4 of letters.jsonl", detail={"refused": 1})
+        changed = letter("a", generation=1, payload=b"another")
+        told = [letter("a"), changed, letter("b", generation=1), letter("c")]
+        collected = await bench.store.collect(told, act=act)
+        operation, *records = [*reversed((await bench.store.records()).rows)][before:]
+
+        assert collected == Collected(new=1, reopened=2, known=1)
+        assert (operation.verb, operation.who, operation.letter_id) == ("letters.import", "ann", "")
+        assert (operation.count, operation.selection) == (4, "lines 1 to 4 of letters.jsonl")
+        assert operation.detail == {"refused": 1, "new": 1, "reopened": 2, "resolved": 0, "known": 1}
+        mended = payload_hash(b"mended")
+        assert [(one.letter_id, one.before_sha256, one.after_sha256) for one in records] == [
+            ("a", letter("a").payload_sha256, changed.payload_sha256),
+            ("b", mended, mended),
+            ("c", "", letter("c").payload_sha256),
+        ]
+        assert [one.detail for one in records] == [
+            {"state": ["open", "open"], "generation": 1},
+            {"state": ["open", "open"], "generation": 1},
+            {"state": [None, "open"], "generation": 0},
+        ]
+        assert {one.operation_id for one in records} == {act.operation_id}
+        assert await bench.store.verify() is None
+
+    async def test_bringing_what_is_known_already_is_recorded_as_just_that(self, bench: Bench) -> None:
+        told = [*await bench.dead("a", "b"), *await bench.dead("a", generation=1)]
+        await bench.store.collect(told, act=an_act("letters.import"))
+        (record,) = (await bench.store.records()).rows
+
+        assert (record.letter_id, record.count) == ("", 3)
+        assert record.detail == {"new": 0, "reopened": 0, "resolved": 0, "known": 3}
+
+    async def test_bringing_nothing_is_recorded_too(self, bench: Bench) -> None:
+        await bench.store.collect([], act=an_act("letters.import", detail={"refused": 7}))
+        (record,) = (await bench.store.records()).rows
+
+        assert (record.count, record.detail["refused"], record.detail["new"]) == (0, 7, 0)
+
+    async def test_bringing_letters_twice_in_one_act_is_recorded_once(self, bench: Bench) -> None:
+        act = an_act("letters.import")
+        await bench.store.collect([letter("a")], act=act)
+        await bench.store.collect([letter("a")], act=act)
+
+        assert [one.letter_id for one in (await bench.store.records()).rows] == ["a", ""]
+
+    async def test_what_a_collector_takes_in_is_no_act_of_anybody(self, bench: Bench) -> None:
+        await bench.dead("a")
+        await bench.store.collect([], [an_outcome("a", 1)])
+
+        assert (await bench.store.records()).rows == []
 
     async def test_records_come_page_by_page(self, bench: Bench) -> None:
         await bench.dead("a")

@@ -1,6 +1,9 @@
 """Counts: exact, whatever has moved."""
 
 from datetime import timedelta
+from itertools import permutations
+
+import pytest
 
 from redrive.core.ports.store import Count, Stats
 from redrive.core.query import Query
@@ -8,6 +11,7 @@ from redrive.core.reason import Reason
 from redrive.testing.conformance.store.bench import AT, OPEN, Bench, Suite, an_act, an_outcome, letter
 
 HOUR = AT.replace(minute=0)
+ORDERS = [*permutations(range(3))]
 
 
 class Counting(Suite):
@@ -66,3 +70,23 @@ class Counting(Suite):
         assert await bench.store.arrivals(since=HOUR) == [(HOUR, {**exhausted, "invalid": 1, "rejected": 1}), later]
         assert await bench.store.arrivals(since=HOUR, queue="mail") == [(HOUR, {"invalid": 1})]
         assert await bench.store.arrivals(since=HOUR + timedelta(hours=1)) == [later]
+
+    @pytest.mark.parametrize("at_once", [1, 4, 6], ids=["one by one", "by fours", "in one batch"])
+    @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "".join(map(str, order)))
+    async def test_each_death_counts_once_in_any_order_and_told_again(
+        self, bench: Bench, order: tuple[int, ...], at_once: int
+    ) -> None:
+        next_hour = HOUR + timedelta(hours=1)
+        deaths = [
+            letter("a", attempts=()),
+            letter("a", generation=1, fingerprint="f2", reason=Reason.REJECTED),
+            letter("a", generation=2, failed_at=next_hour),
+        ]
+        told = [deaths[number] for number in order] * 2
+        for start in range(0, len(told), at_once):
+            await bench.store.collect(told[start : start + at_once])
+
+        exhausted = {"attempts_exhausted": 1}
+        assert await bench.store.arrivals(since=HOUR) == [(HOUR, {**exhausted, "rejected": 1}), (next_hour, exhausted)]
+        assert (await bench.store.incident("f1")).hours == ((HOUR, 1), (next_hour, 1))
+        assert (await bench.store.incident("f2")).hours == ((HOUR, 1),)

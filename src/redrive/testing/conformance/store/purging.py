@@ -42,6 +42,18 @@ class Purging(Suite):
 
         assert await self._purge(bench) == 0
 
+    async def test_a_death_from_before_a_purge_is_not_counted_again(self, bench: Bench) -> None:
+        await bench.dead("a")
+        await bench.dead("a", generation=1)
+        await self._purge(bench)
+        await bench.dead("a", generation=3)
+        await bench.dead("a", "a", generation=0)
+        await bench.dead("a", generation=1)
+
+        assert await bench.store.arrivals(since=AT - timedelta(hours=1)) == [
+            (AT.replace(minute=0), {"attempts_exhausted": 3})
+        ]
+
     async def test_many_letters_are_purged(self, bench: Bench) -> None:
         await bench.dead(*(f"l{number:04}" for number in range(2500)))
         await bench.store.tend()

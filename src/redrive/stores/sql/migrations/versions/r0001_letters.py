@@ -13,18 +13,26 @@ _OUT = sa.text("status IN ('claimed', 'sent')")
 
 def upgrade() -> None:
     """Create the tables."""
+    _numbers()
     _letters()
+    _bodies()
+    _history()
     _counts()
+    _incidents()
     _redrives()
+    _items()
     _audit()
 
 
-def _letters() -> None:
+def _numbers() -> None:
     op.create_table(
         "counter",
         sa.Column("name", sa.String, primary_key=True),
         sa.Column("last", _NUMBER, nullable=False),
     )
+
+
+def _letters() -> None:
     op.create_table(
         "letter",
         sa.Column("seq", _NUMBER, primary_key=True, autoincrement=False),
@@ -57,6 +65,9 @@ def _letters() -> None:
     op.create_index("letter_error_type", "letter", ["error_type", "state", "seq"])
     op.create_index("letter_user", "letter", ["user_id", "seq"], sqlite_where=_OWNED, postgresql_where=_OWNED)
     op.create_index("letter_failed_at", "letter", ["queue", "failed_at"])
+
+
+def _bodies() -> None:
     op.create_table(
         "letter_body",
         sa.Column("seq", _NUMBER, primary_key=True, autoincrement=False),
@@ -79,6 +90,9 @@ def _letters() -> None:
         sa.Column("dlq_published_at", _NUMBER),
         sa.Column("collected_at", _NUMBER),
     )
+
+
+def _history() -> None:
     op.create_table(
         "letter_edit",
         sa.Column("letter_id", sa.String, nullable=False),
@@ -128,6 +142,9 @@ def _counts() -> None:
         sa.Column("n", _NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("hour", "queue", "reason"),
     )
+
+
+def _incidents() -> None:
     op.create_table(
         "incident",
         sa.Column("fingerprint", sa.String, primary_key=True),
@@ -186,6 +203,9 @@ def _redrives() -> None:
         sa.Column("owned_until", _NUMBER),
     )
     op.create_index("redrive_state", "redrive", ["state", "seq"])
+
+
+def _items() -> None:
     op.create_table(
         "redrive_item",
         sa.Column("redrive_id", sa.String, nullable=False),

@@ -1,0 +1,35 @@
+"""The stores, side by side and empty."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from redrive.core.ports.store import Store
+from redrive.stores.memory import MemoryStore
+from redrive.stores.sql import SqlStore
+from redrive.testing.clock import ManualClock
+
+
+def make_empty_file(path: Path) -> None:
+    """A file with the schema and nothing in it: made once, copied often."""
+
+    async def create() -> None:
+        store = SqlStore(path, clock=ManualClock())
+        await store.stats()
+        await store.aclose()
+
+    asyncio.run(create())
+
+
+@asynccontextmanager
+async def both_stores(empty_file: Path) -> AsyncIterator[Sequence[Store]]:
+    """A store in memory and one in a copy of the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqlStore(shutil.copy(empty_file, folder), clock=ManualClock())
+        try:
+            yield [MemoryStore(clock=ManualClock()), store]
+        finally:
+            await store.aclose()
