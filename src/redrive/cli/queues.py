@@ -9,16 +9,15 @@ from cyclopts import App, Parameter
 
 from redrive.cli.output import Column, Fact, age, show, tell
 from redrive.cli.target import HERE, Target, group_of, open_broker
+from redrive.core.place import queue_of
 from redrive.core.ports import Alive, Broker
 
 queues = App(name="queues", help="Show queues; pause and resume consumers.")
 
 Group = Annotated[str | None, Parameter(help="The group; needed only where a queue has several.")]
 
-_OWN = (".dlq", ".outcomes")  # queues that Redrive makes itself
-
 _COLUMNS = (
-    Column("queue", "queue", style=lambda queue: "dim" if queue.endswith(_OWN) else "bold"),
+    Column("queue", "queue", style=lambda _: "bold"),
     Column("group", "group"),
     Column("waiting", "waiting", right=True),
     Column("in flight", "in_flight", right=True, spare=True),
@@ -33,11 +32,21 @@ _COLUMNS = (
 
 @queues.default
 @queues.command(name="list")
-async def list_queues(*, target: Target = HERE) -> None:
+async def list_queues(
+    *,
+    everything: Annotated[
+        bool, Parameter(name="--all", help="Also what Redrive keeps beside a queue: its DLQ and its outcomes queue.")
+    ] = False,
+    target: Target = HERE,
+) -> None:
     """Show every queue and group: what waits, runs, is due later, is held, is dead, and who works on it."""
     async with open_broker(target) as broker:
-        found = sorted(await broker.queues(), key=lambda lane: (lane[0].split("."), lane[1]))  # a DLQ below its queue
-        facts = [await _fact(broker, queue, group) for queue, group in found]
+        lanes = await broker.queues()
+        names = {queue for queue, _ in lanes}
+        beside = {name: _beside(broker, name) for name in names}
+        listed = [lane for lane in lanes if everything or beside[lane[0]] not in names]
+        listed.sort(key=lambda lane: (beside[lane[0]] or lane[0], lane))
+        facts = [await _fact(broker, queue, group) for queue, group in listed]
     show(facts, _COLUMNS, as_json=target.json, empty="no queues yet")
 
 
@@ -76,6 +85,12 @@ async def release(queue: str, /, *, group: Group = None, target: Target = HERE) 
         released = await broker.free(queue, group=group)
     fact = {"queue": queue, "group": group, "released": released}
     tell(fact, f"released {released} held messages of {queue} for {group}", as_json=target.json)
+
+
+def _beside(broker: Broker, name: str) -> str | None:
+    """The queue whose DLQ or outcomes queue this is, None if it is neither."""
+    patterns = (broker.capabilities.dlq, broker.capabilities.outcomes)
+    return next((queue for pattern in patterns if (queue := queue_of(pattern, name)) is not None), None)
 
 
 async def _fact(broker: Broker, queue: str, group: str) -> Fact:

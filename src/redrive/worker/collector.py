@@ -14,7 +14,7 @@ from typing import Final, Self
 from redrive.core.backoff import Exponential
 from redrive.core.errors import BrokerError, QueueNotFound, StoreError
 from redrive.core.event import CollectorLagged
-from redrive.core.place import DeadLetterPlace
+from redrive.core.place import DeadLetterPlace, named, queue_of
 from redrive.core.policy import RetryPolicy
 from redrive.core.ports import Broker, Depth
 from redrive.core.ports.store import Collected, LetterStore
@@ -36,6 +36,7 @@ TREATMENT = Treatment(
     prefetch=2 * BATCH,
     crash_limit=_FOR_EVER,
     dlq=DeadLetterPlace(enabled=False, off="hold"),  # a DLQ has no DLQ
+    moves=True,
     breaker=BreakerRules(outcomes=1, share=0.01, messages=1, successes=1, longest_probe=timedelta(seconds=30)),
 )
 
@@ -146,18 +147,17 @@ class Collector:
                     continue
 
     async def _feeds(self) -> list[Feed]:
-        ending = self._broker.dead_letters("q").name.removeprefix("q")
-        told_by = ending.removesuffix("dlq") + "outcomes"
+        dlq, outcomes = self._broker.capabilities.dlq, self._broker.capabilities.outcomes
         names = {name for name, _ in await self._broker.queues()}
         if self._queues is not None:
-            names = {queue + end for queue in self._queues for end in (ending, told_by)}
+            names = {named(pattern, queue) for queue in self._queues for pattern in (dlq, outcomes)}
         found = [
-            Feed(name, name.removesuffix(end), self._broker.name, outcomes=end == told_by)
+            Feed(name, queue, self._broker.name, outcomes=pattern == outcomes)
             for name in sorted(names)
-            for end in (ending, told_by)
-            if name.endswith(end) and name != end
+            for pattern in (dlq, outcomes)
+            if (queue := queue_of(pattern, name)) is not None
         ]
-        others = [name for name in self._dlqs if not name.endswith(ending)]
+        others = [name for name in self._dlqs if queue_of(dlq, name) is None]
         return [*found, *(Feed(name, name, self._broker.name) for name in others)]
 
     def _consumed(self) -> Iterable[Feed]:

@@ -7,6 +7,7 @@ from typing import Any
 from redrive.core.errors import BrokerError, DeadLetterError, DeadLetterQueueClosed
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
+from redrive.core.place import named
 from redrive.core.ports import Broker, DeadLetterQueue
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.wire import dump_outcome
@@ -33,7 +34,7 @@ class BrokerDeadLetterQueue:
 
     async def report(self, outcome: RedriveOutcome) -> None:
         self._refuse_if_closed()
-        queue = f"{outcome.queue}.outcomes"
+        queue = named(self._broker.capabilities.outcomes, outcome.queue)
         await self._broker.publish(queue, [Message(id="", queue=queue, body=dump_outcome(outcome))])
 
     async def aclose(self) -> None:

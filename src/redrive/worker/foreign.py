@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -12,13 +11,12 @@ import msgspec
 
 from redrive.core.delivery import Delivery
 from redrive.core.errors import ConfigError
+from redrive.core.marks import read_marks
 from redrive.core.message import Headers, Message, without_reserved
 from redrive.worker.payload import encode
 
 MessageRule = Callable[[tuple[Any, ...], dict[str, Any]], object]
 """From a handler's arguments to its message: a `Message`, or the payload as bytes, text or anything JSON can say."""
-
-_NUMBER = re.compile(r"[0-9]{1,9}")
 
 # Exceptions by which a handler speaks to its framework rather than fails; known by name, so that none is imported.
 _SIGNALS = frozenset(
@@ -63,17 +61,16 @@ def delivery_of(given: object, *, queue: str, now: datetime) -> Delivery:
     """
     message = _message(given, queue=queue)
     plain = message._replace(headers=without_reserved(message.headers))
-    generation = _count(message.header("rd-generation"))
-    letter_id = message.header("rd-letter")
-    if not letter_id or generation is None or message.header("rd-queue") != queue or message.header("rd-group"):
+    marks = read_marks(message.headers, queue=queue)
+    if marks is None:
         return Delivery(plain, "", now)
     return Delivery(
-        plain._replace(origin=message.header("rd-origin") or message.origin),
+        plain._replace(origin=marks.origin or message.origin),
         "",
         now,
-        generation=generation,
-        letter_id=letter_id,
-        attempts_allowed=_count(message.header("rd-attempts")),
+        generation=marks.generation,
+        letter_id=marks.letter_id,
+        attempts_allowed=marks.attempts_allowed,
     )
 
 
@@ -130,10 +127,6 @@ def _header_value(value: object) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     return str(value).encode("utf-8", "surrogatepass")
-
-
-def _count(text: str | None) -> int | None:
-    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
 def _takes_self(handler: Callable[..., Any]) -> bool:

@@ -9,7 +9,20 @@ def test_ordinary_names_are_welcome(name: str) -> None:
     check_names(queue=name, group=name)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\n", "-a", ".a", "~a", "a..b", "{a}", "a*", "grüß", "x" * (LONGEST + 1)])
+@pytest.mark.parametrize("name", ["{orders}", "{shop}orders", "shop:{orders}.eu"])
+def test_one_part_of_a_queue_may_stand_in_braces(name: str) -> None:
+    check_names(queue=name)
+    with pytest.raises(ConfigError, match="group: expected"):
+        check_names(queue="orders", group=name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "a b", "a\n", "-a", ".a", "~a", "a..b", "a*", "grüß", "x" * (LONGEST + 1)),
+        *("{}", "a{}", "{a}{b}", "{{a}}", "{.a}", "{a", "a}"),
+    ],
+)
 def test_other_names_are_refused_with_what_was_expected(name: str) -> None:
     with pytest.raises(ConfigError, match="queue: expected"):
         check_names(queue=name)

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from redrive.brokers.sqlite import SqliteBroker, process, subscription
+from redrive.brokers import process
+from redrive.brokers.sqlite import SqliteBroker, subscription
 from redrive.brokers.sqlite.claim import DUE, claim
 from redrive.brokers.sqlite.suspects import SUSPECT
 from redrive.core.attempt import load_trail

@@ -117,14 +117,27 @@ def test_a_worker_that_holds_back_by_itself_says_why(shop: Shop) -> None:
     assert by_a_person["paused"] == "the bank is down"
 
 
-def test_a_dlq_is_listed_below_its_queue(shop: Shop) -> None:
+def listed(shop: Shop, *flags: str) -> list[str]:
+    return [json.loads(line)["queue"] for line in shop.run("queues", *flags, "--json").lines]
+
+
+def test_what_redrive_keeps_beside_a_queue_is_listed_below_it_only_if_asked_for(shop: Shop) -> None:
     for queue in ("orders-eu", "orders"):
         shop.run("publish", queue, "now")
+        shop.run("publish", f"{queue}.outcomes", "news")
         shop.bury(a_letter(queue=queue))
 
-    listed = [line.split()[0] for line in shop.run("queues").lines[1:]]
+    assert listed(shop) == ["orders", "orders-eu"]
+    assert listed(shop, "--all") == [
+        *("orders", "orders.dlq", "orders.outcomes"),
+        *("orders-eu", "orders-eu.dlq", "orders-eu.outcomes"),
+    ]
 
-    assert listed == ["orders", "orders.dlq", "orders-eu", "orders-eu.dlq"]
+
+def test_a_dlq_whose_queue_is_not_there_is_listed(shop: Shop) -> None:
+    shop.bury(a_letter())
+
+    assert listed(shop) == ["orders.dlq"]
 
 
 @pytest.mark.parametrize("width", [80, 110])
@@ -140,7 +153,7 @@ def test_the_table_fits_the_terminal_and_shows_why_a_queue_is_paused(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
 
-    lines = re.sub(r"\x1b\[[\d;]*m", "", shop.run("queues").out).splitlines()
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shop.run("queues", "--all").out).splitlines()
 
     assert len(lines) == 4
     assert max(map(len, lines)) <= width

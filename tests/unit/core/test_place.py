@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from redrive.core.errors import ConfigError
-from redrive.core.place import DeadLetterPlace
+from redrive.core.place import DeadLetterPlace, named, queue_of
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,32 @@ from redrive.core.place import DeadLetterPlace
         ("q", "q"),
         ("{queue}.failed", "orders.failed"),
         ("x:{queue}", "x:orders"),
+        ("{{queue}}:dead", "{orders}:dead"),
+        ("{shop}dead", "{shop}dead"),
     ],
 )
 def test_the_name_is_the_default_a_pattern_or_fixed(name: str | None, dlq: str) -> None:
     assert DeadLetterPlace(name=name).dlq_of("orders", default="{queue}.dlq") == dlq
+
+
+@pytest.mark.parametrize("pattern", ["{queue}.dlq", "{queue}:dlq", "dead/{queue}", "{{queue}}:dlq"])
+def test_a_name_made_by_a_pattern_tells_its_queue(pattern: str) -> None:
+    for queue in ("orders", "orders.dlq", "dlq"):
+        assert queue_of(pattern, named(pattern, queue)) == queue
+
+
+@pytest.mark.parametrize("queue", ["{shop}orders", "shop.{orders}"])
+def test_a_queue_with_braces_of_its_own_gets_no_second_pair(queue: str) -> None:
+    assert named("{{queue}}:dlq", queue) == f"{queue}:dlq"
+    assert queue_of("{{queue}}:dlq", f"{queue}:dlq") == queue
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [("{queue}.dlq", "orders"), ("{queue}.dlq", ".dlq"), ("{queue}.dlq", "orders:dlq"), ("dead", "dead")],
+)
+def test_a_name_of_another_form_tells_no_queue(pattern: str, name: str) -> None:
+    assert queue_of(pattern, name) is None
 
 
 @pytest.mark.parametrize(
@@ -30,6 +52,7 @@ def test_the_name_is_the_default_a_pattern_or_fixed(name: str | None, dlq: str) 
         {"name": ""},
         {"name": "{queue}"},
         {"name": "{topic}.dlq"},
+        {"name": "{a}{b}"},
         {"name": "a b"},
         {"name": "a\n"},
     ],
