@@ -23,7 +23,9 @@ def number(value: float) -> str:
 
 
 def spread(values: Spread) -> str:
-    """`4.56 (4.4 to 5.1)`."""
+    """`4.56 (4.4 to 5.1)`; without the brackets if there is only one value."""
+    if values.low == values.high:
+        return number(values.median)
     return f"{number(values.median)} ({number(values.low)} to {number(values.high)})"
 
 

@@ -1,52 +1,55 @@
-"""What all benchmarks share: a fresh process per case, the CPU of all its threads, medians with their spread."""
+"""What a measured process notes: the CPU of all its threads, its memory; and medians with their spread."""
 
-import json
 import math
 import os
 import platform
 import resource
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-ROOT = Path(__file__).parents[1]
+
+def warm_up(messages: int) -> int:
+    """How many of so many messages are not measured: the first tenth."""
+    return messages // 10
 
 
 class Meter:
     """Counts finished messages in a measured process.
 
-    The first tenth warms up, and from there to the last is measured; all of it if they finish in one go.
+    The first tenth warms up, and from there to the last is measured; all of it if they finish in one go. Memory is
+    noted after the first tenth, after half, and at the end.
     """
 
     def __init__(self, messages: int) -> None:
         self._wanted = messages
-        self._warm_up = messages // 10
-        self._warm = False
+        self._warm_up = warm_up(messages)
+        self._landmarks = [self._warm_up, messages // 2, messages]
+        self._rss: list[int] = []
         self._done = 0
         self._from = self._mark()
         self._to: tuple[int, float, float] | None = None
 
     def add(self, count: int) -> bool:
         """Note finished messages; True when those were the last ones wanted."""
-        self._done += count
+        before, self._done = self._done, self._done + count
+        while len(self._rss) < len(self._landmarks) and self._done >= self._landmarks[len(self._rss)]:
+            self._rss.append(rss())
         if self._done >= self._wanted:
             last, self._to = self._to is None, self._to or self._mark()
             return last
-        if not self._warm and self._done >= self._warm_up:
-            self._warm, self._from = True, self._mark()
+        if before < self._warm_up <= self._done:
+            self._from = self._mark()
         return False
 
     def result(self) -> dict[str, Any]:
         """What was measured, as the fields of a `Sample`."""
         assert self._to is not None, f"only {self._done} of {self._wanted} messages were finished"
         messages, cpu, wall = (end - start for start, end in zip(self._from, self._to, strict=True))
-        return {"messages": messages, "cpu": cpu, "wall": wall, "peak_rss": peak_rss()}
+        return {"messages": messages, "cpu": cpu, "wall": wall, "peak_rss": peak_rss(), "rss": self._rss}
 
     def _mark(self) -> tuple[int, float, float]:
         return self._done, cpu_seconds(), time.perf_counter()
@@ -68,14 +71,30 @@ def peak_rss() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def rss() -> int:
+    """The memory this process has now, in bytes; where the system does not tell, the most it has had."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return peak_rss()
+    return pages * resource.getpagesize()
+
+
 class Sample(NamedTuple):
-    """One run of one case. `times` are durations that it noted, in seconds."""
+    """One run of one case.
+
+    `rss` is the memory along the way, in bytes. `times` are durations that it noted, in seconds. A server that was
+    used says what it needed: its CPU in microseconds per message, and its memory at the end in bytes.
+    """
 
     messages: int = 0
     cpu: float = 0.0
     wall: float = 0.0
     peak_rss: int = 0
+    rss: Sequence[int] = ()
     times: Sequence[float] = ()
+    server_micros: float = 0.0
+    server_rss: int = 0
 
     @property
     def micros(self) -> float:
@@ -107,68 +126,14 @@ def percentile(values: Iterable[float], share: float) -> float:
     return known[max(math.ceil(share * len(known)) - 1, 0)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One row of a benchmark: a program (`module:function`) that is run in a process of its own, with its arguments.
-
-    `prepare` is run before each run, in another process. With `keeps_file` a run finds what the last one left.
-    """
-
-    name: str
-    run: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    prepare: str | None = None
-    preparation: Mapping[str, Any] = field(default_factory=dict)
-    keeps_file: bool = False
-    python: str = sys.executable
-
-
-Samples = dict[str, list[Sample]]
-
-
-def run_interleaved(
-    cases: Sequence[Case], *, repeats: int, folder: Path, told: Callable[[str], None] = lambda _: None
-) -> Samples:
-    """Every case once, then every case again, so that a machine that slows down does so for all of them."""
-    samples: Samples = {case.name: [] for case in cases}
-    for repeat in range(repeats):
-        for number, case in enumerate(cases):
-            told(f"{repeat + 1}/{repeats} {case.name}")
-            path = folder / f"{number}.db"
-            if case.prepare is not None:
-                run_apart(case.prepare, python=case.python, path=str(path), **case.preparation)
-            answer = run_apart(case.run, python=case.python, path=str(path), **case.arguments)
-            samples[case.name].append(Sample(**answer))
-            if not case.keeps_file:
-                for left in folder.glob(f"{path.name}*"):
-                    left.unlink()
-    return samples
-
-
-def run_apart(program: str, *, python: str = sys.executable, **arguments: Any) -> Any:
-    """Call `module:function` in a fresh process and return its answer. Raises `RuntimeError` with what it wrote."""
-    with tempfile.TemporaryFile() as written:  # a file takes any amount of log lines, and nobody has to read a pipe
-        ended = subprocess.run(
-            command(program, python=python, **arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=written, check=False
-        )
-        if ended.returncode:
-            written.seek(max(written.tell() - 4000, 0))
-            raise RuntimeError(f"{program} ended with {ended.returncode}:\n{written.read().decode(errors='replace')}")
-    return json.loads(ended.stdout)
-
-
-def command(program: str, *, python: str = sys.executable, **arguments: Any) -> list[str]:
-    """The command that calls `module:function` in a process of its own; to be run in `ROOT`."""
-    return [python, "-m", "benchmarks.child", program, json.dumps(arguments)]
-
-
-def machine(folder: Path) -> str:
-    """The shape of this machine, without its name: what a reader needs to compare."""
+def machine(folder: Path | None = None) -> str:
+    """The shape of this machine, without its name: what a reader needs to compare. `folder`: where files are."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (
+    shape = (
         f"{cores} cores ({platform.machine()}), {platform.system()}, {platform.python_implementation()} "
-        f"{platform.python_version()}, files on {_file_system(folder)}"
+        f"{platform.python_version()}"
     )
+    return shape if folder is None else f"{shape}, files on {_file_system(folder)}"
 
 
 def _file_system(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.measure import Case
+from benchmarks.runs import Case
 
 HAND = "hand-written: lease 500, then ack, a transaction each"
 MERGED = "hand-written: ack and lease the next 500 in one transaction"
@@ -62,4 +62,4 @@ def _ours(name: str, function: str, messages: int, *, waiting: int | None = None
 
 
 def _low_load(name: str, function: str, messages: int, **arguments: Any) -> Case:
-    return Case(name=name, run=f"benchmarks.sqlite.low_load:{function}", arguments={"messages": messages, **arguments})
+    return Case(name=name, run=f"benchmarks.sqlite.redrive:{function}", arguments={"messages": messages, **arguments})

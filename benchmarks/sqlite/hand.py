@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.load import FAILS, Failed, bodies
 from benchmarks.measure import Meter
-from benchmarks.sqlite.load import FAILS, bodies
 
 BATCH = 500
 LEASE = 60_000_000  # instants and durations are microseconds
@@ -33,10 +33,6 @@ CLAIM = f"""
 """  # noqa: S608 - a constant
 
 Row = tuple[int, int, bytes]
-
-
-class Failed(Exception):
-    """What the handler raises for every tenth message."""
 
 
 def fill(path: str, messages: int) -> None:

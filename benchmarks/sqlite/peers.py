@@ -1,80 +1,40 @@
-"""Other queues on SQLite, each in a virtual environment of its own. All of them commit every message by itself.
+"""Other queues on SQLite. All of them commit every message by itself.
 
-The `fill_…` and `drain_…` functions run there: they must not import Redrive.
+The `fill_…` and `drain_…` functions run in the environment of their queue.
 """
 
 import asyncio
 import importlib
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Case, Meter, run_apart
-from benchmarks.sqlite.load import bodies
+from benchmarks.load import bodies
+from benchmarks.measure import Meter
+from benchmarks.peers import Peer
 
 MESSAGES = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A package, how it was set up, and the functions that drive it."""
-
-    package: str
-    settings: str
-    functions: str
+def _peer(requirement: str, functions: str, settings: str) -> Peer:
+    return Peer(
+        requirements=[requirement],
+        settings=settings,
+        fill=f"{__name__}:fill_{functions}",
+        drain=f"{__name__}:drain_{functions}",
+        messages=MESSAGES,
+    )
 
 
 PEERS = (
-    Peer("persist-queue", "SQLiteAckQueue as it comes: WAL, FULL", "persist_queue"),
-    Peer("litequeue", "LiteQueue, synchronous raised from NORMAL to FULL", "litequeue"),
-    Peer("huey", "SqliteHuey(fsync=True, results=False), dequeue and execute without its consumer", "huey"),
+    _peer("persist-queue==1.1.0", "persist_queue", "SQLiteAckQueue as it comes: WAL, FULL"),
+    _peer("litequeue==0.9", "litequeue", "LiteQueue, synchronous raised from NORMAL to FULL"),
+    _peer(
+        "huey==3.5.4",
+        "huey",
+        "SqliteHuey(fsync=True, results=False), dequeue and execute without its consumer",
+    ),
 )
-
-
-class Peers:
-    """The peers that could be installed, as cases with their settings, and the names of those that could not."""
-
-    def __init__(self, folder: Path, *, scale: float) -> None:
-        self._folder = folder
-        self._sizes = {"messages": max(round(MESSAGES * scale), 20)}
-        self.cases: list[Case] = []
-        self.settings: dict[str, str] = {}
-        self.skipped: list[str] = []
-
-    def install(self) -> None:
-        for peer in PEERS:
-            try:
-                python = _environment(self._folder / peer.package, peer.package)
-            except (subprocess.CalledProcessError, OSError):
-                self.skipped.append(peer.package)
-                continue
-            name = f"{peer.package} {run_apart(f'{__name__}:installed', python=python, package=peer.package)}"
-            self.settings[name] = peer.settings
-            self.cases.append(
-                Case(
-                    name=name,
-                    prepare=f"{__name__}:fill_{peer.functions}",
-                    preparation=self._sizes,
-                    run=f"{__name__}:drain_{peer.functions}",
-                    arguments=self._sizes,
-                    python=python,
-                )
-            )
-
-
-def installed(package: str) -> str:
-    return version(package)
-
-
-def _environment(folder: Path, package: str) -> str:
-    python = str(folder / "bin" / "python")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True, capture_output=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True, capture_output=True)
-    return python
 
 
 async def _handle(_body: bytes) -> None:

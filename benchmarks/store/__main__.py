@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import markdown
-from benchmarks.measure import ROOT, Case, machine, run_apart, run_interleaved
+from benchmarks.measure import machine
+from benchmarks.runs import ROOT, Case, InFiles, run_apart, run_interleaved
 from benchmarks.store.report import report
 
 SIZES = (1_000, 100_000, 1_000_000)
@@ -29,7 +30,7 @@ def main() -> None:
         folder = Path(name)
         filled, times = ({}, {}) if given.only == "copying" else _read(folder, sizes)
         cases = [] if given.only == "reading" else _cases(5_000 if given.quick else 20_000)
-        samples = run_interleaved(cases, repeats=repeats, folder=folder, told=_tell)
+        samples = run_interleaved(cases, repeats=repeats, run=InFiles(folder), told=_tell)
         text = report(times, samples, filled=filled, conditions=_conditions(folder, repeats=repeats))
     print(text)
     if not given.quick and given.only is None:

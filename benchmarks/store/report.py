@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks import markdown
-from benchmarks.measure import Samples, Spread, percentile
+from benchmarks import markdown, tables
+from benchmarks.measure import Spread, percentile
+from benchmarks.runs import Samples
 from benchmarks.store.reading import BUDGETED, FLAT
+from benchmarks.tables import Goal
 
 MOST_GROWTH = 2.0
 MOST_MILLIS = 50.0
@@ -39,15 +41,13 @@ def _goals(times: Times) -> str:
     large, small = sizes[-1], sizes[-2] if len(sizes) > 1 else sizes[-1]
     growth = max((_p95(times, large, name) / _p95(times, small, name), name) for name in FLAT)
     slowest = max((_p95(times, large, name), name) for name in FLAT)
-    rows = [
-        _goal(f"p95 at {large:,} ÷ p95 at {small:,}, worst: {growth[1]}", MOST_GROWTH, growth[0]),
-        _goal(f"p95 at {large:,}, ms, worst: {slowest[1]}", MOST_MILLIS, slowest[0]),
-    ]
-    return markdown.table(["goal", "at most", "measured", "met"], rows)
-
-
-def _goal(name: str, limit: float, measured: float) -> list[str]:
-    return [name, markdown.number(limit), markdown.number(measured), "yes" if measured <= limit else "**no**"]
+    name = f"p95 at {large:,} ÷ p95 at {small:,}, worst: {growth[1]}"
+    return tables.goals(
+        [
+            Goal(name, Spread.of([growth[0]]), at_most=MOST_GROWTH),
+            Goal(f"p95 at {large:,}, ms, worst: {slowest[1]}", Spread.of([slowest[0]]), at_most=MOST_MILLIS),
+        ]
+    )
 
 
 def _table(times: Times, names: Sequence[str]) -> str:

@@ -1,9 +1,9 @@
-"""The redrive protocol on real files, a real worker and a real collector: canaries, their verdicts, late answers."""
+"""The redrive protocol on real brokers, a real worker and a real collector: canaries, verdicts, late answers."""
 
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from redrive.core.life import GENERATION_CAP, LetterState, Life
 from redrive.core.redrive import ItemStatus, Redrive
 from redrive.triage import editor, letters, redrives
 from tests.e2e.way_back_shop import Shop, broken, open_shop, works
+from tests.servers.redis import RedisServer, ask
 
 SOON = timedelta(milliseconds=300)
 CANARY = (1, 5, 25)
@@ -23,32 +24,77 @@ SUCCEEDED = (ItemStatus.SUCCEEDED,)
 FAILED = (ItemStatus.FAILED, ItemStatus.FAILED_OTHERWISE)
 
 
-@pytest.fixture(scope="module")
-def graveyards(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+class OnSqlite:
+    """Graveyards whose queue is a file beside the letters."""
+
+    def __init__(self, _request: pytest.FixtureRequest) -> None:
+        """Nothing is needed."""
+
+    def url(self, folder: Path) -> str:
+        return f"sqlite:///{folder / 'queue.db'}"
+
+    def copy(self, graveyard: Path, folder: Path) -> str:
+        shutil.copytree(graveyard, folder, dirs_exist_ok=True)
+        return self.url(folder)
+
+
+class OnRedis:
+    """Graveyards whose queue is in a database of its own; what a test works on is a copy in another one."""
+
+    COPY_ALL = "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1]) end"
+    FREE = 9
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._server: RedisServer = request.getfixturevalue("redis_server")
+        self._databases: dict[Path, int] = {}
+
+    def url(self, folder: Path) -> str:
+        return self._empty(self._databases.setdefault(folder, self.FREE + 1 + len(self._databases)))
+
+    def copy(self, graveyard: Path, folder: Path) -> str:
+        shutil.copytree(graveyard, folder, dirs_exist_ok=True)
+        url = self._empty(self.FREE)
+        ask(f"{self._server.url}/{self._databases[graveyard]}", "EVAL", self.COPY_ALL, 0, self.FREE)
+        return url
+
+    def _empty(self, database: int) -> str:
+        url = f"{self._server.url}/{database}"
+        ask(url, "FLUSHDB")
+        return url
+
+
+@dataclass(frozen=True)
+class Graveyards:
     """Folders with so many dead letters, made once."""
+
+    ground: OnSqlite | OnRedis
+    folders: dict[int, Path]
+
+
+@pytest.fixture(scope="module", params=[OnSqlite, OnRedis], ids=["sqlite", "redis"])
+def graveyards(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Graveyards:
+    ground = request.param(request)
     folders: dict[int, Path] = {}
 
     async def bury() -> None:
         for count in (1000, 20):
             folders[count] = tmp_path_factory.mktemp(f"dead-{count}-")
-            async with open_shop(folders[count]) as shop:
+            async with open_shop(folders[count], ground.url(folders[count])) as shop:
                 await shop.die(count)
 
     asyncio.run(bury())
-    return folders
+    return Graveyards(ground, folders)
 
 
 @pytest.fixture
-async def thousand(graveyards: dict[int, Path], tmp_path: Path) -> AsyncIterator[Shop]:
-    shutil.copytree(graveyards[1000], tmp_path, dirs_exist_ok=True)
-    async with open_shop(tmp_path) as shop:
+async def thousand(graveyards: Graveyards, tmp_path: Path) -> AsyncIterator[Shop]:
+    async with open_shop(tmp_path, graveyards.ground.copy(graveyards.folders[1000], tmp_path)) as shop:
         yield shop
 
 
 @pytest.fixture
-async def twenty(graveyards: dict[int, Path], tmp_path: Path) -> AsyncIterator[Shop]:
-    shutil.copytree(graveyards[20], tmp_path, dirs_exist_ok=True)
-    async with open_shop(tmp_path) as shop:
+async def twenty(graveyards: Graveyards, tmp_path: Path) -> AsyncIterator[Shop]:
+    async with open_shop(tmp_path, graveyards.ground.copy(graveyards.folders[20], tmp_path)) as shop:
         yield shop
 
 

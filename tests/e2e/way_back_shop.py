@@ -1,4 +1,4 @@
-"""A shop with everything in one process: broker and store on files, a worker, a collector, a redriver."""
+"""A shop with everything in one process: a broker, a store on a file, a worker, a collector, a redriver."""
 
 import asyncio
 from collections import Counter
@@ -13,6 +13,7 @@ from redrive.clock import SystemClock
 from redrive.core.delivery import Delivery
 from redrive.core.life import LetterState
 from redrive.core.message import Message
+from redrive.core.place import named
 from redrive.core.ports.store import StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive, RedriveOutcome
@@ -44,10 +45,10 @@ def broken(_order: int, _generation: int) -> Exception:
 class Shop:
     """`fault` is what is wrong with the handler now, `runs` how often it saw each (order, generation)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str) -> None:
         clock = SystemClock()
-        self.url = f"sqlite:///{folder / 'queue.db'}"
-        self.broker = connect(self.url)
+        self.url = url
+        self.broker = connect(url)
         self.store = open_store(f"sqlite:///{folder / 'letters.db'}")
         self.desk = Desk(self.store, clock, "sam")
         self.collector = collector(self.broker, self.store, queues=["orders"])
@@ -116,7 +117,8 @@ class Shop:
 
     async def report(self, outcome: RedriveOutcome) -> None:
         """Tell an outcome as a worker does, however late or often."""
-        await self.broker.publish("orders.outcomes", [Message("", "orders.outcomes", dump_outcome(outcome))])
+        queue = named(self.broker.capabilities.outcomes, "orders")
+        await self.broker.publish(queue, [Message("", queue, dump_outcome(outcome))])
 
     async def settled(self) -> None:
         """Return when every message is done or dead, and everything about them is collected."""
@@ -146,8 +148,8 @@ class Shop:
 
 
 @asynccontextmanager
-async def open_shop(folder: Path) -> AsyncIterator[Shop]:
-    shop = Shop(folder)
+async def open_shop(folder: Path, url: str) -> AsyncIterator[Shop]:
+    shop = Shop(folder, url)
     try:
         async with shop.collector:
             yield shop

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measure import Case, Meter, Sample, Spread, machine, percentile, run_apart, run_interleaved
+from benchmarks.measure import Meter, Sample, Spread, machine, percentile, rss, warm_up
 
 
 def test_a_spread_is_the_median_with_the_least_and_the_most() -> None:
@@ -30,6 +30,15 @@ def test_the_first_tenth_of_the_messages_is_not_measured() -> None:
     assert result["messages"] == 90
     assert result["wall"] > 0
     assert result["peak_rss"] > 1_000_000
+    assert warm_up(100) == 10
+
+
+def test_memory_is_noted_after_a_tenth_after_half_and_at_the_end() -> None:
+    meter = Meter(100)
+    for _ in range(20):
+        meter.add(5)
+
+    assert [0.5 < noted / rss() < 2 for noted in meter.result()["rss"]] == [True, True, True]
 
 
 def test_messages_that_finish_in_one_go_are_all_measured() -> None:
@@ -37,6 +46,7 @@ def test_messages_that_finish_in_one_go_are_all_measured() -> None:
 
     assert [meter.add(100), meter.add(1)] == [True, False]
     assert meter.result()["messages"] == 100
+    assert len(meter.result()["rss"]) == 3
 
 
 def test_a_meter_that_has_not_seen_every_message_has_no_result() -> None:
@@ -47,42 +57,10 @@ def test_a_meter_that_has_not_seen_every_message_has_no_result() -> None:
         meter.result()
 
 
-def test_a_function_is_called_in_a_process_of_its_own() -> None:
-    assert run_apart("builtins:dict", path="a.db", messages=3) == {"path": "a.db", "messages": 3}
-    assert run_apart("os:getpid") != run_apart("os:getpid")
-
-
-def test_a_process_that_fails_is_reported_with_what_it_wrote() -> None:
-    with pytest.raises(RuntimeError, match=r"(?s)builtins:int ended with 1.*TypeError"):
-        run_apart("builtins:int", nonsense=1)
-
-
-def grow(path: str) -> None:
-    with Path(path).open("ab") as file:
-        file.write(b"x")
-
-
-def weigh(path: str) -> dict[str, int]:
-    return {"messages": Path(path).stat().st_size}
-
-
-def test_repeats_are_interleaved_and_a_file_is_kept_only_on_request(tmp_path: Path) -> None:
-    told: list[str] = []
-    here = "tests.unit.benchmarks.test_measure"
-    cases = [
-        Case(name="anew", prepare=f"{here}:grow", run=f"{here}:weigh"),
-        Case(name="kept", prepare=f"{here}:grow", run=f"{here}:weigh", keeps_file=True),
-    ]
-    samples = run_interleaved(cases, repeats=2, folder=tmp_path, told=told.append)
-
-    assert told == ["1/2 anew", "1/2 kept", "2/2 anew", "2/2 kept"]
-    assert [sample.messages for sample in samples["anew"]] == [1, 1]
-    assert [sample.messages for sample in samples["kept"]] == [1, 2]
-
-
 def test_the_shape_of_the_machine_names_cores_python_and_the_file_system(tmp_path: Path) -> None:
     shape = machine(tmp_path)
 
     assert "cores" in shape
     assert "Python 3." in shape
     assert "files on" in shape
+    assert "files on" not in machine()

@@ -1,0 +1,82 @@
+"""What is measured on Redis, but for the peers."""
+
+from collections.abc import Collection
+from typing import Any
+
+from benchmarks.load import marked
+from benchmarks.measure import warm_up
+from benchmarks.runs import Case
+
+PARTS = ("healthy", "failing", "latency", "memory", "peers")
+
+HAND = "hand-written: read 500, handle, ack them in one call"
+OURS = "Redrive, handler takes bytes"
+TYPED = "Redrive, handler takes a dict"
+
+HAND_FAILING = "hand-written: added again at once or to the DLQ, one MULTI/EXEC per 500"
+OURS_FAILING = "Redrive, log level error"
+OURS_FAILING_ALOUD = "Redrive, logs as they come"
+
+HAND_WAITING = "bare loop: XREADGROUP with BLOCK"
+OURS_WAITING = "Redrive"
+RETRY = "Redrive: retry after 50 ms, how late"
+
+MEMORY = "Redrive, a long backlog"
+
+
+def backlog(scale: float) -> int:
+    """How many messages wait where memory is watched."""
+    return max(round(1_000_000 * scale), 20)
+
+
+def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
+    """The cases of these parts; `scale` 1 is the size that is written down. The peers need the healthy ones too."""
+    many, fewer, few = (max(round(size * scale), 20) for size in (200_000, 100_000, 250))
+    found: list[Case] = []
+    if {"healthy", "peers"} & {*parts}:
+        found += [
+            _case(HAND, "hand:drain", many, loop=loop),
+            _case(OURS, "redrive:drain", many, loop=loop),
+            _case(TYPED, "redrive:drain_typed", many, loop=loop),
+        ]
+    if "failing" in parts:
+        found += [
+            _failing(HAND_FAILING, "hand:drain_failing", fewer, loop=loop),
+            _failing(OURS_FAILING, "redrive:drain_failing", fewer, loop=loop, log_level="error"),
+            _failing(OURS_FAILING_ALOUD, "redrive:drain_failing", fewer, loop=loop, log_level="info"),
+        ]
+    if "latency" in parts:
+        found += [
+            _low_load(HAND_WAITING, "hand:wait_for_handler", few, loop=loop),
+            _low_load(OURS_WAITING, "redrive:wait_for_handler", few, loop=loop),
+            _low_load(RETRY, "redrive:wait_for_retry", few, loop=loop),
+        ]
+    if "memory" in parts:
+        found += [_case(MEMORY, "redrive:drain", backlog(scale), loop=loop)]
+    return found
+
+
+def _case(name: str, program: str, messages: int, *, loop: str) -> Case:
+    sizes = {"messages": messages}
+    return Case(
+        name=name,
+        prepare="benchmarks.redis.hand:fill",
+        preparation=sizes,
+        run=f"benchmarks.redis.{program}",
+        arguments={**sizes, "loop": loop},
+    )
+
+
+def _failing(name: str, program: str, messages: int, **arguments: Any) -> Case:
+    spared = warm_up(messages)  # so that what is measured has the same failures, whenever they are tried again
+    return Case(
+        name=name,
+        prepare="benchmarks.redis.hand:fill",
+        preparation={"messages": messages, "spared": spared},
+        run=f"benchmarks.redis.{program}",
+        arguments={"messages": messages, "dead": marked(messages, spared=spared), **arguments},
+    )
+
+
+def _low_load(name: str, program: str, messages: int, *, loop: str) -> Case:
+    return Case(name=name, run=f"benchmarks.redis.{program}", arguments={"messages": messages, "loop": loop})
