@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from redrive.core.delivery import Delivery
@@ -80,7 +81,12 @@ class Lanes:
         self._closing = False
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self.finished = 0
+        self._fed = 0
+
+    @property
+    def started(self) -> int:
+        """How many deliveries have left the buffer so far."""
+        return self._fed - len(self._buffer)
 
     @property
     def buffered(self) -> int:
@@ -94,8 +100,13 @@ class Lanes:
 
     def open(self) -> None:
         """Start the lanes."""
-        work = self._work if self._batch_size is None else self._work_in_batches
+        runner = self._runner
         for lane in self._lanes:
+            work = (
+                partial(self._work_in_batches, lane, runner)
+                if isinstance(runner, BatchRunner)
+                else partial(self._work, lane, runner)
+            )
             lane.task = asyncio.create_task(self._keep(lane, work))
 
     async def close(self) -> None:
@@ -109,7 +120,9 @@ class Lanes:
 
     def feed(self, deliveries: Iterable[Delivery]) -> None:
         """Put deliveries into the buffer."""
+        before = len(self._buffer)
         self._buffer.extend(deliveries)
+        self._fed += len(self._buffer) - before
         self._low = len(self._buffer) // 2
         if self._buffer:
             self._quiet.clear()
@@ -118,6 +131,7 @@ class Lanes:
     def take_back(self) -> list[Delivery]:
         """Empty the buffer of what has not started."""
         taken = self._not_started()
+        self._fed -= len(self._buffer)
         self._buffer.clear()
         self._halves.clear()
         if len(self._resting) == len(self._lanes):
@@ -137,6 +151,7 @@ class Lanes:
         dropped = [delivery for delivery in self._not_started() if id(delivery) in lost]
         if dropped:
             kept = _without(lost, self._buffer)
+            self._fed -= len(self._buffer) - len(kept)
             self._buffer.clear()
             self._buffer.extend(kept)
             self._halves = deque(half for half in (_without(lost, half) for half in self._halves) if half)
@@ -189,11 +204,11 @@ class Lanes:
                 self._resting.remove(pause)
             raise
 
-    async def _keep(self, lane: Lane, work: Callable[[Lane], Awaitable[None]]) -> None:
+    async def _keep(self, lane: Lane, work: Callable[[], Awaitable[None]]) -> None:
         """A lane goes on, whatever happens in it, until the lanes are closed."""
         while True:
             try:
-                await work(lane)
+                await work()
             except asyncio.CancelledError:
                 if self._closing:
                     raise
@@ -205,33 +220,23 @@ class Lanes:
             lane.lost.clear()
             _forget_cancels(lane)
 
-    async def _work(self, lane: Lane) -> None:
-        buffer, start, add, clock = self._buffer, self._runner.start, self._settler.add, time.monotonic
-        turn_ends = 0.0
+    async def _work(self, lane: Lane, runner: Runner) -> None:
+        buffer = self._buffer
         while True:
             if not buffer:
                 lane.deliveries = ()
                 await self._rest()
-                turn_ends = clock() + TURN
-                continue
-            began = clock()
-            if began > turn_ends:
+            waiting = runner.run(buffer, lane, time.monotonic() + TURN)
+            if waiting is not None:
+                ended = await self._wait(lane, waiting)
+                if ended is not None:
+                    self._settler.add(ended)
+            elif buffer:
                 self._settler.kick()
                 self._ask_if_low()
                 await asyncio.sleep(0)
-                turn_ends = clock() + TURN
-                continue
-            delivery = buffer.popleft()
-            lane.deliveries = (delivery,)  # before it starts: it may block the loop, and must keep its lease
-            ended: Any = start(delivery, began)  # type: ignore[arg-type,call-arg]
-            if not isinstance(ended, tuple):
-                ended = await self._wait(lane, ended)
-                turn_ends = clock() + TURN
-            if ended is not None:
-                add(ended)
-            self.finished += 1
 
-    async def _work_in_batches(self, lane: Lane) -> None:
+    async def _work_in_batches(self, lane: Lane, runner: BatchRunner) -> None:
         size = self._batch_size or 1
         while True:
             if self._halves:
@@ -242,10 +247,8 @@ class Lanes:
             else:
                 await self._rest()
                 continue
-            count = len(lane.deliveries)
-            for ended in await self._wait(lane, self._runner.start(lane.deliveries)) or ():  # type: ignore[arg-type,call-arg]
+            for ended in await self._wait(lane, runner.start(lane.deliveries)) or ():
                 self._settler.add(ended)
-            self.finished += count
 
     async def _wait(self, lane: Lane, work: Awaitable[Any]) -> Any:
         """Await a handler that has to wait, letting the next lane go on meanwhile."""

@@ -4,7 +4,7 @@ import inspect
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,16 +27,29 @@ class InvalidPayload(GiveUp):
         self.stage = stage
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """What a handler asks for, read once.
 
-    `arguments` makes the handler's arguments for one delivery and raises `InvalidPayload`. `wants_delivery` says
-    whether a deadline must be worked out.
+    `arguments` makes the handler's arguments for one delivery and raises `InvalidPayload`; `only` makes the one
+    argument of a handler that has one. `wants_delivery` says whether a deadline must be worked out.
     """
 
     arguments: Arguments
     wants_delivery: bool
+    only: Callable[[Delivery], Any] | None = None
+
+    def call(self, handler: Callable[..., T]) -> Callable[[Delivery], T]:
+        """The handler as a function of one delivery: made for every message, so the usual ones are made directly."""
+        only, arguments = self.only, self.arguments
+        if only is None:
+            return lambda delivery: handler(*arguments(delivery))
+        if only is _body:
+            return lambda delivery: handler(delivery[0][2])
+        return lambda delivery: handler(only(delivery))
 
 
 def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] = (), batch: bool = False) -> Signature:
@@ -55,7 +68,7 @@ def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] =
         hint = hints.get(parameter.name, Any)
         wanted = _item_of(hint) if batch else hint
         if wanted is Message:
-            fill.append(lambda delivery, _: delivery.message)
+            fill.append(_message)
         elif wanted is Delivery:
             wants_delivery = True
             fill.append(lambda delivery, _: delivery)
@@ -72,13 +85,18 @@ def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] =
             )
     if mistakes:
         raise ConfigError(mistakes)
-    return Signature(_arguments(decode, fill), wants_delivery)
+    return Signature(_arguments(decode, fill), wants_delivery, _only(decode, fill))
+
+
+def _only(decode: Decode, fill: Sequence[Fill]) -> Callable[[Delivery], Any] | None:
+    if fill == [_message]:
+        return _just_message
+    if fill == [_payload]:
+        return _body if decode is bytes else lambda delivery: decode(delivery[0][2])
+    return None
 
 
 def _arguments(decode: Decode, fill: Sequence[Fill]) -> Arguments:
-    if fill == [_payload]:  # most handlers: not worth a loop for each message
-        return lambda delivery: [decode(delivery.message.body)]
-
     def arguments(delivery: Delivery) -> list[Any]:
         value = decode(delivery.message.body)
         return [one(delivery, value) for one in fill]
@@ -88,6 +106,18 @@ def _arguments(decode: Decode, fill: Sequence[Fill]) -> Arguments:
 
 def _payload(_: Delivery, value: Any) -> Any:
     return value
+
+
+def _message(delivery: Delivery, _: Any) -> Message:
+    return delivery.message
+
+
+def _just_message(delivery: Delivery) -> Message:
+    return delivery[0]
+
+
+def _body(delivery: Delivery) -> bytes:
+    return delivery[0][2]
 
 
 def _name(handler: Callable[..., Any]) -> str:

@@ -214,9 +214,16 @@ class Worker:
 
             return BatchRunner(call, signature=signature, outcomes=self._outcomes, cancellable=is_async)
         if is_async:
-            return AsyncRunner(handler, signature=signature, outcomes=self._outcomes, deadline=deadline)
+            return AsyncRunner(
+                handler, signature=signature, outcomes=self._outcomes, deadline=deadline, ended=self._settler.add
+            )
         return ThreadRunner(
-            handler, signature=signature, outcomes=self._outcomes, deadline=deadline, threads=self._threads
+            handler,
+            signature=signature,
+            outcomes=self._outcomes,
+            deadline=deadline,
+            ended=self._settler.add,
+            threads=self._threads,
         )
 
     async def _feed(self) -> None:
@@ -241,7 +248,7 @@ class Worker:
         elif self._suspects and self._post.takes_suspects:
             await self._run_suspects()
         else:
-            want = self._pace.want(free=self._room(), finished=self._lanes.finished)
+            want = self._pace.want(free=self._room(), started=self._lanes.started)
             missing = want - self._lanes.buffered
             if missing * 2 < want:
                 self._wanted.clear()

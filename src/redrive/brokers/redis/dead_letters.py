@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.redis.entry import Fields, read_entry
+from redrive.brokers.redis.joining import join
 from redrive.brokers.redis.keys import QueueKeys, tag_of
 from redrive.brokers.redis.letters import letter_fields
-from redrive.brokers.redis.returning import SENT_KNOWN_FOR, added_once, prepare, send_back
+from redrive.brokers.redis.returning import SENT_KNOWN_FOR, added_once, send_back, way_of
 from redrive.brokers.redis.scripts import script
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.settling import LETTER_KNOWN_FOR
@@ -74,8 +75,9 @@ class RedisDeadLetters:
             raise DeadLetterError(f"letter {letter.letter_id} is not safe in {self._name!r}: {error}") from error
 
     async def _move_back(self, wire: Wire, entry_id: str, item: SendBack) -> str | None:
-        address = self._server.address
-        way = await prepare(wire, item, payload=address.payload, largest=self._server.largest)
+        if item.group is not None:
+            await join(wire, QueueKeys(item.queue).group(item.group))
+        way = way_of(item, payload=self._server.address.payload, largest=self._server.largest)
         once = QueueKeys(item.queue).once_back(item.once_key)
         judge = ("EVAL", script("redrive").source, 3, way.stream, once, self._name)
         _, sent = await together(

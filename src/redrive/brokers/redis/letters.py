@@ -10,13 +10,14 @@ from redrive.core.wire import bounded, to_fields
 PAYLOAD: Final = b"payload"
 LARGEST_ENTRY: Final = 1024 * 1024 * 1024
 """What a server takes as one entry, whatever it is told."""
+_LARGE: Final = 64 * 1024 * 1024
 _ROOM: Final = 1024 * 1024
 
 
 def letter_fields(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> list[bytes]:
     """The fields of a letter's entry. What an entry has no room for is left out, in the order of `bounded`."""
     payload = letter.payload or b""
-    if len(payload) > _ROOM:
+    if len(payload) + sum(len(value) for _, value in letter.headers) > _LARGE:
         letter = bounded(letter, limit=max(LARGEST_ENTRY - len(payload) - _ROOM, 0))
     fields = [PAYLOAD, payload] if letter.payload is not None else []
     for name, value in to_fields(letter):

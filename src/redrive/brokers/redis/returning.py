@@ -33,25 +33,30 @@ class Way(NamedTuple):
 
 
 async def send_back(wire: Wire, items: Sequence[SendBack], *, payload: bytes, largest: int) -> list[str]:
-    """Send letters of one queue back; return their message ids, the same ones when repeated."""
+    """Send letters of one queue back; return their message ids, the same ones when repeated.
+
+    A group that nobody has joined yet is joined.
+    """
+    for queue, group in {(item.queue, item.group) for item in items}:
+        if group is not None:
+            await join(wire, QueueKeys(queue).group(group))
     commands: list[Command] = []
     for item in items:
-        way = await prepare(wire, item, payload=payload, largest=largest)
+        way = way_of(item, payload=payload, largest=largest)
         once = QueueKeys(item.queue).once_back(item.once_key)
         commands += added_once(way.stream, way.fields, once=once, life=SENT_KNOWN_FOR, before_id=way.before_id)
     answers = await together(wire, commands)
     return [message_id.decode() for message_id in answers[1::2]]
 
 
-async def prepare(wire: Wire, item: SendBack, *, payload: bytes, largest: int) -> Way:
-    """Find the way of a letter; a group that nobody has joined yet is joined."""
+def way_of(item: SendBack, *, payload: bytes, largest: int) -> Way:
+    """The way of a letter. The group it goes to, if any, must have been joined."""
     if item.group is None:
         message = Message("", item.queue, item.body, without_marks(item.headers), item.key)
         marks = [part for name, value in write_marks(item) for part in (name_bytes(name), value)]
         return Way(item.queue, [*write_entry(message, payload=payload), *marks], "")
-    keys = QueueKeys(item.queue).group(item.group)
-    await join(wire, keys)
-    return Way(keys.lane, write_lane(item, payload=payload, largest=largest), BACK)
+    lane = QueueKeys(item.queue).group(item.group).lane
+    return Way(lane, write_lane(item, payload=payload, largest=largest), BACK)
 
 
 def added_once(stream: str, fields: Sequence[bytes], *, once: str, life: int, before_id: str = "") -> list[Command]:

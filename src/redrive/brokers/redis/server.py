@@ -23,6 +23,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "socket_connect_timeout": 5,
     "socket_timeout": None,  # each call has a limit of its own
     "socket_keepalive": True,
+    "socket_read_size": 1 << 20,  # a fetch brings some hundred kilobytes
     "health_check_interval": 0,
     "max_connections": 10_000,  # how many there may be is for the server to say
 }
