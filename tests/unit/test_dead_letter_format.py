@@ -170,6 +170,8 @@ def test_every_reason_is_explained() -> None:
 
 
 def test_an_overflow_is_told_as_shown() -> None:
-    large = replace(EXAMPLE, stack="s" * 9000, attempts=EXAMPLE.attempts * 2, headers=(("big", b"h" * 9000),))
+    large = replace(
+        EXAMPLE, stack="s" * 9000, attempts=(*EXAMPLE.attempts, *EXAMPLE.attempts), headers=(("big", b"h" * 9000),)
+    )
 
     assert bounded(large, limit=1500).context["overflow"].keys() == json.loads(BLOCKS["overflow"])["overflow"].keys()

@@ -1,22 +1,27 @@
 """An attempt: one run of the handler that did not end well. Their trail travels with the message."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, NamedTuple, overload
 
 from redrive.core.excerpt import excerpt
 
 KEPT = 16
 KEPT_IN_ALL = 96  # by a store, over all generations
-_ROOM = 72  # for type, code, node and message: with names and times that makes about 256 bytes
+_SIZE = 256  # bytes of an attempt that is not the last
+_ROOM = 72  # for type, code, node and message: with names and times that makes about as many
 _LEAST = 24
+_ENDED: Final = b'"ended_at":"'
+_ROW: Final = b'{"number":'  # how a row begins, and nothing else: inside a text the quotes are escaped
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+_escaped = json.JSONEncoder().encode
+_decoded = json.JSONDecoder().decode
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One failed or crashed run of a handler, numbered from 1 in each generation."""
+class Attempt(NamedTuple):
+    """One failed or crashed run of a handler, numbered from 1 in each generation. A tuple: each failure makes one."""
 
     number: int
     started_at: datetime
@@ -31,14 +36,66 @@ class Attempt:
     def shortened(self) -> "Attempt":
         """The same attempt in about 256 bytes."""
         room = _ROOM - len(self.error_type) - len(self.error_code or "") - len(self.node)
-        return self.told(excerpt(self.error_message, limit=max(_LEAST, room)))
+        text = excerpt(self.error_message, limit=max(_LEAST, room))
+        if text == self.error_message or len(_dump(self)) <= _SIZE:
+            return self
+        return self._replace(error_message=text)
 
     def told(self, error_message: str) -> "Attempt":
         """The same attempt with another text for its error."""
-        return self if error_message == self.error_message else replace(self, error_message=error_message)
+        return self if error_message == self.error_message else self._replace(error_message=error_message)
 
 
-Trail = tuple[Attempt, ...]
+Trail = Sequence[Attempt]
+
+
+class EncodedTrail(Sequence[Attempt]):
+    """A trail as it travels, `raw`, decoded when somebody looks inside: who writes a letter seldom has to.
+
+    Never empty: `last` is its last attempt. Its texts were masked when they were written. Equal to any trail of the
+    same attempts.
+    """
+
+    __slots__ = ("_attempts", "last", "raw")
+
+    def __init__(self, raw: bytes, *, last: Attempt) -> None:
+        self.raw = raw
+        self.last = last
+        self._attempts: tuple[Attempt, ...] | None = None
+
+    @property
+    def first_ended_at(self) -> datetime:
+        """When the first attempt ended, without looking at the others."""
+        start = self.raw.find(_ENDED) + len(_ENDED)
+        try:
+            return _instant(self.raw[start : self.raw.find(b'"', start)].decode())
+        except ValueError:
+            return self[0].ended_at
+
+    @overload
+    def __getitem__(self, index: int) -> Attempt: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trail: ...
+    def __getitem__(self, index: int | slice) -> Attempt | Trail:
+        if index == -1:
+            return self.last
+        if self._attempts is None:
+            self._attempts = (*load_trail(self.raw)[:-1], self.last)
+        return self._attempts[index]
+
+    def __len__(self) -> int:
+        return len(self[:])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self[:] == other[:]
+
+    def __repr__(self) -> str:
+        return repr(self[:])
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def extend_trail(trail: Trail, attempt: Attempt) -> Trail:
@@ -47,6 +104,29 @@ def extend_trail(trail: Trail, attempt: Attempt) -> Trail:
     if len(earlier) >= KEPT:
         earlier = (earlier[0], *earlier[len(earlier) - KEPT + 2 :])
     return (*earlier, attempt)
+
+
+def append_attempt(raw: bytes, attempt: Attempt) -> bytes:
+    """An encoded trail with one more attempt: what `extend_trail` makes of it.
+
+    Nothing is decoded unless the attempt before this one has to be shortened: a message that fails again and again
+    pays for its latest attempt only.
+    """
+    if not raw:
+        return b"[" + _dump(attempt) + b"]"
+    small = len(raw) - raw.rfind(_ROW) <= _SIZE + 1
+    if not (small and raw.startswith(_ROW, 1) and raw.endswith(b"}]")):
+        return dump_trail(extend_trail(load_trail(raw), attempt))
+    earlier = raw[:-1]
+    for _ in range(earlier.count(_ROW) - KEPT + 1):
+        second = earlier.index(_ROW, 2)
+        earlier = earlier[:second] + earlier[earlier.index(_ROW, second + 1) :]
+    return earlier + b"," + _dump(attempt) + b"]"
+
+
+def close_trail(raw: bytes, attempt: Attempt) -> EncodedTrail:
+    """An encoded trail with its last attempt, as it goes into a letter."""
+    return EncodedTrail(append_attempt(raw, attempt), last=attempt)
 
 
 def join_trails(one: Trail, other: Trail) -> Trail:
@@ -60,8 +140,8 @@ def join_trails(one: Trail, other: Trail) -> Trail:
 
 
 def dump_trail(trail: Trail) -> bytes:
-    """The trail as JSON bytes, to be kept beside the message."""
-    return json.dumps(to_rows(trail), separators=(",", ":")).encode()
+    """The trail as compact JSON in UTF-8, to be kept beside the message and in its letter."""
+    return trail.raw if isinstance(trail, EncodedTrail) else b"[" + b",".join(map(_dump, trail)) + b"]"
 
 
 def load_trail(raw: bytes | str | None) -> Trail:
@@ -69,7 +149,7 @@ def load_trail(raw: bytes | str | None) -> Trail:
     if not raw:
         return ()
     try:
-        return from_rows(json.loads(raw))
+        return from_rows(_decoded(raw if isinstance(raw, str) else raw.decode()))
     except (ValueError, RecursionError):
         return ()
 
@@ -88,6 +168,28 @@ def from_rows(rows: Any) -> Trail:
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError):
             continue
     return tuple(found)
+
+
+def _dump(attempt: Attempt) -> bytes:
+    """One row of a trail; in ASCII if it holds what UTF-8 cannot say."""
+    try:
+        return _row_text(attempt, _quoted).encode()
+    except UnicodeEncodeError:
+        return _row_text(attempt, _escaped).encode()
+
+
+def _row_text(attempt: Attempt, quoted: Callable[[str], str]) -> str:
+    """`to_rows` written out: JSON made by hand costs two thirds, and each failure makes some."""
+    number, started_at, ended_at, error_type, error_message, error_code, crash, node, generation = attempt
+    message = f',"error_message":{quoted(error_message)}' if error_message else ""
+    code = f',"error_code":{quoted(error_code)}' if error_code is not None else ""
+    crashed = ',"crash":true' if crash else ""
+    where = f',"node":{quoted(node)}' if node else ""
+    redriven = f',"generation":{generation}' if generation else ""
+    return (
+        f'{{"number":{number},"started_at":"{started_at.isoformat()}","ended_at":"{ended_at.isoformat()}"'
+        f',"error_type":{quoted(error_type)}{message}{code}{crashed}{where}{redriven}}}'
+    )
 
 
 def _row(attempt: Attempt) -> dict[str, Any]:
@@ -113,15 +215,15 @@ def _row(attempt: Attempt) -> dict[str, Any]:
 def _attempt(row: Mapping[str, Any]) -> Attempt:
     code = row.get("error_code")
     return Attempt(
-        number=int(row["number"]),
-        started_at=_instant(row["started_at"]),
-        ended_at=_instant(row["ended_at"]),
-        error_type=str(row["error_type"]),
-        error_message=str(row.get("error_message", "")),
-        error_code=None if code is None else str(code),
-        crash=bool(row.get("crash")),
-        node=str(row.get("node", "")),
-        generation=int(row.get("generation", 0)),
+        int(row["number"]),
+        _instant(row["started_at"]),
+        _instant(row["ended_at"]),
+        str(row["error_type"]),
+        str(row.get("error_message", "")),
+        None if code is None else str(code),
+        bool(row.get("crash")),
+        str(row.get("node", "")),
+        int(row.get("generation", 0)),
     )
 
 

@@ -171,11 +171,14 @@ def draw_delay(
     A `told` delay is a floor, which the backoff's cap does not shorten. Jitter comes on top of it, because
     everybody was told the same: as wide as the own range, or a quarter of `told` if that is wider.
     """
+    share = random.random()
+    if jitter is Jitter.NONE and told is None:
+        return backoff.delay(n)
     low, high = delay_range(backoff, jitter, n=n)
     if told is not None and told > low:
         width = NOW if jitter is Jitter.NONE else max(high - low, told / 4)
         low, high = told, told + width
-    return low + (high - low) * random.random()
+    return low + (high - low) * share
 
 
 def read_delay(value: Duration, *, key: str, mistakes: list[str]) -> timedelta:

@@ -1,5 +1,6 @@
 """What a dead letter tells about its message: chosen by `context=`, filtered for secrets, bounded."""
 
+import functools
 import inspect
 import json
 import re
@@ -26,6 +27,10 @@ class OwnFields(NamedTuple):
     tenant_id: str | None = None
     trace_id: str | None = None
     task_type: str | None = None
+
+
+_NOTHING = OwnFields()
+_SPOKEN = frozenset((*OwnFields._fields, "traceparent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class ContextRule:
 
         Never raises: a function that does leaves its trouble in the context instead.
         """
+        if not self.names and self.function is None:
+            return {}
         try:
             found = _named(message, self.names) if self.function is None else dict(self.function(message))
         except Exception as trouble:  # noqa: BLE001 - the user's function must not lose the message
@@ -77,7 +84,9 @@ class ContextRule:
 
         A header counts in any spelling: `user_id`, `User-Id`, `X-User-ID`; `traceparent` gives the trace.
         """
-        spoken = {_spelled(name): value for name, value in reversed(headers)}
+        spoken = {known: value for name, value in reversed(headers) if (known := _spelled(name)) in _SPOKEN}
+        if not spoken and not context:
+            return _NOTHING
         found = {}
         for name in OwnFields._fields:
             value = _word(context.get(name)) or _word(spoken.get(name))
@@ -141,6 +150,7 @@ def _bounded(context: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+@functools.lru_cache(maxsize=1024)
 def _spelled(name: str) -> str:
     return name.lower().replace("-", "_").removeprefix("x_")
 

@@ -1,9 +1,13 @@
 """What happened, as values: everyone emits these, `observe` turns them into metrics, logs and alerts."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Self
 
+from redrive.core.duration import NOW
 from redrive.core.letter import DeadLetter
+from redrive.core.outcome import RetryLater, Settlement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,18 +20,6 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettled(Event):
-    """One settle call was answered: counts per outcome, made once per call and not per message."""
-
-    acked: int = 0
-    retried: int = 0
-    dead: int = 0
-    lost: int = 0
-    repeated: int = 0
-    refused: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerFailed(Event):
     """An attempt failed and will be made again."""
 
@@ -36,6 +28,43 @@ class HandlerFailed(Event):
     error_type: str
     why: str
     retry_in: float
+
+    @classmethod
+    def of(cls, item: Settlement) -> Self | None:
+        """What a settlement tells of its failed attempt; None if it has none, or is no retry."""
+        if item.attempt is None or not isinstance(item.outcome, RetryLater):
+            return None
+        return cls(
+            at=item.attempt.ended_at,
+            queue=item.delivery.message.queue,
+            group=item.delivery.group,
+            message_id=item.delivery.message.id,
+            attempt=item.attempt.number,
+            error_type=item.attempt.error_type,
+            why=str(item.outcome),
+            retry_in=(item.outcome.delay or NOW).total_seconds(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettled(Event):
+    """One settle call was answered: counts per outcome, made once per call and not per message.
+
+    `again` are those whose attempt failed and will be made again: told here, all at once, because an event for each
+    costs nearly as much as judging it.
+    """
+
+    acked: int = 0
+    retried: int = 0
+    dead: int = 0
+    lost: int = 0
+    repeated: int = 0
+    refused: int = 0
+    again: Sequence[Settlement] = field(default=(), repr=False)
+
+    def failures(self) -> Iterator[HandlerFailed]:
+        """Each failed attempt as an event of its own, for those who need them one by one."""
+        yield from filter(None, map(HandlerFailed.of, self.again))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ All of it is read by name and shape, so that no client library needs to be impor
 a strange exception has less to say, that is all.
 """
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,28 @@ _CODE_NAMES: Final = ("code", "type", "error_code", "Code")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 _HTTP_FAULTS: Final = range(400, 600)
 _TEXT_READ: Final = 64  # no number and no date of a header is longer
+
+_READ: Final = frozenset({*_STATUS_NAMES, *_CODE_NAMES, "response", "body", "headers", "retry_after"})
+_TELLING: Final = _READ | {"__getattr__", "__getattribute__"}
+
+
+def is_mute(error: BaseException) -> bool:
+    """Whether an exception has no name that is read here, and so no status, no code and no delay to tell.
+
+    Nearly all are, and asking costs a tenth of looking everywhere. A class is looked at once, when it is first seen;
+    what an exception has of its own, each time.
+    """
+    kind: type = type(error)
+    try:
+        return _is_mute_kind(kind) and _READ.isdisjoint(error.__dict__)
+    except Exception:  # noqa: BLE001 - a metaclass is anybody's code
+        return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_mute_kind(kind: type) -> bool:
+    """Whether no class along the line has such a name, or a way of its own to answer for names it does not have."""
+    return all(_TELLING.isdisjoint(vars(base)) for base in kind.__mro__ if base not in (BaseException, object))
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
@@ -46,6 +69,8 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status of 400 to 599 that this exception carries, on itself or on its response."""
+    if is_mute(error):
+        return None
     response = _peek(error, "response")
     for place, names in (
         (error, _STATUS_NAMES),
@@ -61,6 +86,8 @@ def status_of(error: BaseException) -> int | None:
 
 def codes_of(error: BaseException) -> Iterator[str]:
     """The error codes, as text, that this exception carries on itself or in a decoded body."""
+    if is_mute(error):
+        return
     body = _peek(error, "body")
     for place in (error, body, _peek(body, "error"), _peek(_peek(error, "response"), "Error")):
         for name in _CODE_NAMES if place is not None else ():
@@ -75,6 +102,8 @@ def told_delay(error: BaseException, *, now: datetime | None = None) -> timedelt
     Seconds, whole or not, milliseconds (`retry-after-ms`) and HTTP dates are understood; a date needs `now`,
     and one that has passed means no wait. Junk, infinite and negative numbers mean that nothing was told.
     """
+    if is_mute(error):
+        return None
     response = _peek(error, "response")
     told = _as_delay(_peek(error, "retry_after"), now=now)
     for headers in (

@@ -4,6 +4,7 @@ import functools
 import sys
 from typing import NamedTuple, Self
 
+from redrive.core.evidence import is_mute
 from redrive.core.excerpt import excerpt
 from redrive.core.fingerprint import fingerprint, module_name, user_frame
 from redrive.core.stack import format_stack
@@ -25,20 +26,24 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, exception: BaseException, *, stack: bool = False) -> Self:
-        """The failure that an exception stands for: bounded, and cheap enough for every failed attempt.
+        """The failure that an exception stands for, as a letter tells it: bounded.
 
         An exception that cannot be read (its `__str__` or a property raises) is described instead of raising.
         `stack` is opt-in: it costs more, and names files.
         """
-        code = _word(exception, "code")
         return cls(
             _type_name(exception),
             _message(exception),
-            _word(exception, "status_code") if code is None else code,
+            _code(exception),
             _word(exception, "severity"),
             format_stack(exception, headline=_headline) if stack else None,
             user_frame(exception.__traceback__),
         )
+
+    @classmethod
+    def brief(cls, exception: BaseException) -> Self:
+        """Only what an attempt keeps of its failure: the type, the text and the code. For one that is made again."""
+        return cls(_type_name(exception), _message(exception), _code(exception))
 
     @property
     def fingerprint(self) -> str:
@@ -71,6 +76,10 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
         else:
             found.append(first)
     return found
+
+
+def _code(exception: BaseException) -> str | None:
+    return None if is_mute(exception) else _word(exception, "code") or _word(exception, "status_code")
 
 
 def _word(exception: BaseException, name: str) -> str | None:

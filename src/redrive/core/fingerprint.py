@@ -18,11 +18,16 @@ _VARYING = re.compile(
     r"|\b[0-9a-fA-F]{8,}\b"  # hashes
     r"|\b(?=\w*\d)\w+(?:[.:-](?=\w*\d)\w+)*"  # numbers, times, addresses, and ids that hold a digit
 )
-_SPACE = re.compile(r"\s+")
 
 
 def fingerprint(error_type: str, *, frame: str, message: str) -> str:
     """16 hexadecimal characters: the same in every process, for every id, number or address in the message."""
+    return _fingerprint(error_type, frame, message[:_TEXT])
+
+
+@functools.lru_cache(maxsize=512)
+def _fingerprint(error_type: str, frame: str, message: str) -> str:
+    """Remembered, because what fails in heaps mostly says the same."""
     text = json.dumps((error_type, frame, mask(message)))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
@@ -33,7 +38,7 @@ def mask(message: str) -> str:
     >>> mask("order 4711 of ann@example.org: timeout after 3.2 s at 0x7f3a")
     'order * of *: timeout after * s at *'
     """
-    return _SPACE.sub(" ", _VARYING.sub("*", message[:_TEXT])).strip()
+    return " ".join(_VARYING.sub("*", message[:_TEXT]).split())
 
 
 def user_frame(traceback: TracebackType | None) -> str:

@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from redrive.core.attempt import Trail
+from redrive.core.attempt import EncodedTrail, Trail
 from redrive.core.context import ContextRule
 from redrive.core.delivery import Delivery
 from redrive.core.failure import Failure
 from redrive.core.message import Headers, Message
+from redrive.core.privacy import PrivacyFilter
 from redrive.core.reason import Reason
 
 
@@ -57,6 +58,8 @@ class DeadLetter:
 
 _NO_CONTEXT = ContextRule()
 
+_quoted = json.JSONEncoder().encode
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -88,7 +91,7 @@ def letter_id(*, broker: str, incarnation: str, queue: str, group: str, origin: 
     parts = [broker, incarnation, queue, group, origin]
     if payload_sha256:
         parts.append(payload_sha256)
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256(f"[{', '.join(map(_quoted, parts))}]".encode()).hexdigest()[:32]
 
 
 def write_letter(
@@ -107,32 +110,10 @@ def write_letter(
     byte for byte; text that was made from the failure passes the privacy filter.
     """
     rule = context or _NO_CONTEXT
-    said = rule.read(delivery.message)
-    own = rule.own_fields(said, delivery.message.headers)
-    masked = rule.privacy.text
-    return replace(
-        _bare_letter(delivery, source=source, reason=reason, now=now),
-        error_type=failure.error_type,
-        error_message=masked(failure.error_message),
-        error_code=failure.error_code,
-        severity=failure.severity,
-        stack=None if failure.stack is None else masked(failure.stack),
-        fingerprint=failure.fingerprint,
-        attempts=tuple(attempt.told(masked(attempt.error_message)) for attempt in trail),
-        retry_count=_failed_attempts(delivery, trail),
-        first_failed_at=trail[0].ended_at if trail else None,
-        user_id=own.user_id,
-        tenant_id=own.tenant_id,
-        trace_id=own.trace_id,
-        task_type=own.task_type,
-        context=said,
-    )
-
-
-def _bare_letter(delivery: Delivery, *, source: Source, reason: Reason, now: datetime) -> DeadLetter:
-    """The letter without what failed: who gave up which message, and when."""
     message = delivery.message
     hashed = payload_hash(message.body)
+    said = rule.read(message)
+    own = rule.own_fields(said, message.headers)
     return DeadLetter(
         letter_id=delivery.letter_id or _derived_id(delivery, source, hashed),
         generation=delivery.generation,
@@ -147,13 +128,40 @@ def _bare_letter(delivery: Delivery, *, source: Source, reason: Reason, now: dat
         key=message.key,
         payload=message.body,
         payload_sha256=hashed,
-        content_type=_content_type(message),
+        content_type=_content_type(message) if message.headers else "",
         headers=message.headers,
         reason=reason,
+        error_type=failure.error_type,
+        error_message=rule.privacy.text(failure.error_message),
+        error_code=failure.error_code,
+        severity=failure.severity,
+        stack=None if failure.stack is None else rule.privacy.text(failure.stack),
+        fingerprint=failure.fingerprint,
+        attempts=_masked(trail, rule.privacy),
+        retry_count=_failed_attempts(delivery, trail),
+        first_failed_at=_first_failed_at(trail),
         failed_at=now,
         received_at=delivery.received_at,
         dlq_published_at=now,
+        user_id=own.user_id,
+        tenant_id=own.tenant_id,
+        trace_id=own.trace_id,
+        task_type=own.task_type,
+        context=said,
     )
+
+
+def _masked(trail: Trail, privacy: PrivacyFilter) -> Trail:
+    """The trail with its texts masked. One that is still encoded was, but patterns may have been added since."""
+    if isinstance(trail, EncodedTrail) and not privacy.patterns:
+        return trail
+    return tuple(attempt.told(privacy.text(attempt.error_message)) for attempt in trail)
+
+
+def _first_failed_at(trail: Trail) -> datetime | None:
+    if isinstance(trail, EncodedTrail):
+        return trail.first_ended_at
+    return trail[0].ended_at if trail else None
 
 
 def _derived_id(delivery: Delivery, source: Source, hashed: str) -> str:

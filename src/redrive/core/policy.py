@@ -150,10 +150,11 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
     """
     error = unwrap(error)
     known = policy.classify(error, now=now)
-    allowed = policy.max_attempts
+    number, crashes = delivery.failures + 1, delivery.crashes
+    allowed = policy.max_retries + 1
     if delivery.attempts_allowed is not None:
         allowed = min(allowed, max(delivery.attempts_allowed, 1))
-    count = f"attempt {delivery.attempt} of {max(allowed + delivery.crashes, delivery.attempt)}"
+    count = f"attempt {number + crashes} of {max(allowed, number) + crashes}"
     if isinstance(error, GiveUp):
         named = "" if error.code is None else f" ({str(error.code)[:40]})"
         return Decision(error, f"{count}: {known.why}{named}", transient=False)
@@ -161,7 +162,6 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
     failed = f"{count} failed with {type(error).__name__[:80]}"
     if not known.retry:
         return _given_up(Reason.REJECTED, f"{failed}: not retried, {known.why}")
-    number = delivery.failures + 1
     if number >= allowed:
         why = f"{failed}: attempts exhausted"
         return _given_up(Reason.ATTEMPTS_EXHAUSTED, why, transient=known.transient)
@@ -173,7 +173,7 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
         return _given_up(Reason.DEADLINE, why, transient=known.transient)
     why = f"{failed}: retry in {_text(delay)}, {known.why}"
     code = error.code if isinstance(error, RetryLater) else None
-    return Decision(RetryLater(delay, why, code=code), why, transient=known.transient)
+    return Decision(RetryLater(delay, why, code=code), why, known.transient)
 
 
 def decide_start(policy: RetryPolicy, *, delivery: Delivery, now: datetime, crash_limit: int) -> Decision | None:
@@ -202,7 +202,7 @@ def _elapsed(delivery: Delivery, *, now: datetime) -> timedelta:
 
 
 def _text(delay: timedelta) -> str:
-    return f"{round(delay.total_seconds(), 3):.10g} s"
+    return f"{delay.total_seconds():.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def _read_retries(max_retries: int | None, max_attempts: int | None, *, mistakes: list[str]) -> int:

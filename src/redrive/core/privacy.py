@@ -43,6 +43,12 @@ _SECRET_TEXT = re.compile(
     r"(?P<name>(?i:password|passwd|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key|client[_-]?secret"
     r"|authorization|cookie)[\"']?\s{0,9}[=:]\s{0,9}(?i:(?:bearer|basic)\s{1,9})?)(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}\])]+)"
 )
+# What a secret in a text cannot be without, in lower case: a sign, and beside it one of these words.
+_NAMED = ("pass", "pwd", "secret", "token", "key", "auth", "cookie")
+_SIGNS = (
+    *(("=", _NAMED), (":", _NAMED), ("-", ("-----begin", "k-", "xox")), ("_", ("k_", "gh"))),
+    *((alone, ("",)) for alone in ("bearer", "basic", "eyj", "akia")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,9 @@ class PrivacyFilter:
 
     def text(self, text: str) -> str:
         """The text with secrets inside it masked: tokens, keys, passwords in URLs or after `password=`."""
-        text = _SECRET_TEXT.sub(_masked, mask_url(text))
+        text = mask_url(text)
+        if _may_hide(text):
+            text = _SECRET_TEXT.sub(_masked, text)
         for pattern in self._patterns:
             text = pattern.sub(MASK, text)
         return text
@@ -125,6 +133,14 @@ def _number(value: Any) -> Any:
     if isinstance(value, int) and value.bit_length() > _BITS:
         return f"(a number of {value.bit_length()} bits)"  # Python refuses to print thousands of digits
     return value
+
+
+def _may_hide(text: str) -> bool:
+    """Whether `_SECRET_TEXT` could find anything. Beyond ASCII, a letter may have more than two cases: ask it."""
+    if not text.isascii():
+        return True
+    lower = text.lower()
+    return any(word in lower for sign, words in _SIGNS if sign in lower for word in words)
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -75,6 +75,9 @@ class EventLog:
     """The subscriber: call it with every event. What the level filters out costs next to nothing."""
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, BatchSettled) and event.again and log.isEnabledFor(_LINES[HandlerFailed].level):
+            for failed in event.failures():
+                self(failed)
         line = _LINES.get(type(event))
         if line is None or not log.isEnabledFor(line.level):
             return

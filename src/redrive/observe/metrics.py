@@ -1,9 +1,10 @@
 """Metrics: every name in one typed table, and the subscriber that counts events into them.
 
-Labels are few and bounded: never a message id, never the text of an error. What succeeds costs one increment
-per settle call, not per message.
+Labels are few and bounded: never a message id, never the text of an error. What succeeds, and what will be tried
+again, costs one increment per settle call, not per message.
 """
 
+import collections
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -110,6 +111,8 @@ class Metrics:
         self._by_row = {row: _Children(_made(row, registry), labelled=bool(row.labels)) for row in TABLE}
         self._settled = self._by_row[SETTLED]
         self._retries = self._by_row[RETRIES]
+        self._letters = self._by_row[LETTERS]
+        self._attempts = self._by_row[ATTEMPTS]
         self._error_types: set[str] = set()
         self._count: dict[type[Event], Callable[[Any], None]] = {
             BatchSettled: self._batch_settled,
@@ -144,14 +147,18 @@ class Metrics:
             count = getattr(event, outcome)
             if count:
                 self._settled[event.queue, event.group, outcome].inc(count)
+        if event.again:
+            failed = [item.attempt.error_type for item in event.again if item.attempt is not None]
+            for error_type, count in collections.Counter(failed).items():
+                self._retries[event.queue, event.group, self._error_type(error_type)].inc(count)
 
     def _handler_failed(self, event: HandlerFailed) -> None:
         self._retries[event.queue, event.group, self._error_type(event.error_type)].inc()
 
     def _letter_written(self, event: LetterWritten) -> None:
-        letter = event.letter
-        self._add(LETTERS, event, letter.reason.value, self._error_type(letter.error_type))
-        self._of(ATTEMPTS, event).observe(letter.retry_count)
+        letter, queue, group = event.letter, event.queue, event.group
+        self._letters[queue, group, letter.reason.value, self._error_type(letter.error_type)].inc()
+        self._attempts[queue, group].observe(letter.retry_count)
 
     def _letter_refused(self, event: LetterRefused) -> None:
         self._add(REFUSED, event, "dropped" if event.dropped else "held")

@@ -1,5 +1,6 @@
 """The account: tells, once per settle call, what became of the messages in it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ class Place(NamedTuple):
     dlq: DeadLetterPlace
 
 
+_CARRIED_OUT = (SettleStatus.DONE, SettleStatus.REPEATED)
+
+
 class Account:
     """Emits events for one consumer. Counting is per call, never per message, on the healthy path."""
 
@@ -33,15 +37,16 @@ class Account:
 
     def settled(self, items: Sequence[Settlement], answers: Sequence[Settled]) -> int:
         """Tell about an answered settle call; return how many were acked."""
-        count = len(items)
-        acked = sum([item.outcome is ACK for item in items])
-        if acked == count and answers.count(DONE) == count:
-            self._around.sink.emit(BatchSettled(**self._where(), acked=count))
-            return count
-        tally: dict[str, Any] = dict.fromkeys(("acked", "retried", "dead", "lost", "repeated", "refused"), 0)
-        for item, answer in zip(items, answers, strict=True):
-            tally[self._one(item, answer)] += 1
-        self._around.sink.emit(BatchSettled(**self._where(), **tally))
+        others = [
+            pair for pair in zip(items, answers, strict=True) if pair[1] is not DONE or pair[0].outcome is not ACK
+        ]
+        where = self._where()
+        tally: dict[str, Any] = {"acked": len(items) - len(others)}
+        if others:
+            ends = Counter(self._one(item, answer, where) for item, answer in others)
+            again = [item for item, answer in others if item.trail and answer.status in _CARRIED_OUT]
+            tally = {**ends, "acked": tally["acked"] + ends["acked"], "again": again}
+        self._around.sink.emit(BatchSettled(**where, **tally))
         return int(tally["acked"])
 
     def letter_refused(self, item: Settlement, why: str, *, dropped: bool) -> None:
@@ -64,28 +69,28 @@ class Account:
         """Tell that a delivery has passed to somebody else."""
         self._around.sink.emit(DeliveryLost(**self._where(), message_id=message_id))
 
-    def _one(self, item: Settlement, answer: Settled) -> str:
+    def _one(self, item: Settlement, answer: Settled, where: dict[str, Any]) -> str:
         if answer.status is SettleStatus.DONE:
             if item.outcome is ACK:
                 return "acked"
             if isinstance(item.outcome, GiveUp):
-                self._dead(item)
+                self._dead(item, where)
                 return "dead"
             return "retried"
         if answer.status is SettleStatus.LOST:
             self.lost(item.delivery.message.id)
         return answer.status.value
 
-    def _dead(self, item: Settlement) -> None:
+    def _dead(self, item: Settlement, where: dict[str, Any]) -> None:
         letter = item.letter
         if letter is None:
             return
         if self._place.dlq.enabled:
-            self._around.sink.emit(LetterWritten(**self._where(), letter=letter))
+            self._around.sink.emit(LetterWritten(**where, letter=letter))
         elif self._place.dlq.off == "drop":
             self._around.sink.emit(
                 MessageDropped(
-                    **self._where(),
+                    **where,
                     message_id=item.delivery.message.id,
                     payload_sha256=letter.payload_sha256,
                     reason=letter.reason,

@@ -42,7 +42,9 @@ class AlertThreshold:
 
     def _reached(self, event: LetterWritten) -> bool:
         with self._lock:
-            count = self._queues.setdefault(event.queue, _Count(self._threshold))
+            count = self._queues.get(event.queue)
+            if count is None:
+                count = self._queues[event.queue] = _Count(self._threshold)
             return count.reached(event.at, within=self._window)
 
 

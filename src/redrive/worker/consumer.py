@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from redrive.core.context import ContextRule, ContextSpec
 from redrive.core.duration import Duration, as_duration
@@ -33,6 +33,7 @@ class ConsumerOptions(TypedDict, total=False):
     context: ContextSpec | None
     stack: bool
     breaker: BreakerRules | None
+    trim: Literal["acked", "never"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class Treatment:
     `crash_limit`: deaths alone before a message is given up. `dlq`: where its dead letters go. `output`: the queue
     for what the handler returns. `accept`: says whether a returned value counts as success. `context`: what the
     letter tells about the message. `stack`: keep stack traces in letters. `breaker`: None switches it off.
+    `trim`: where a queue keeps what was acked, whether that is taken from it; None: only from queues that we began.
+    `moves`: an ack takes the message from the queue for every group, as collecting does.
     """
 
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -58,6 +61,8 @@ class Treatment:
     context: ContextRule | None = None
     stack: bool = False
     breaker: BreakerRules | None = field(default_factory=BreakerRules)
+    trim: Literal["acked", "never"] | None = None
+    moves: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Treatment":
@@ -147,6 +152,12 @@ def _breaker(value: object) -> BreakerRules | None:
     return value
 
 
+def _trim(value: object) -> object:
+    if value not in ("acked", "never", None):
+        raise ValueError(f"expected 'acked', 'never' or None, got {value!r}")
+    return value
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "retry": RetryPolicy.of,
     "timeout": _time_limit,
@@ -160,6 +171,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "context": lambda value: None if value is None else ContextRule.of(value),
     "stack": _yes_or_no,
     "breaker": _breaker,
+    "trim": _trim,
 }
 
 Consumers = Sequence[Consumer]

@@ -1,6 +1,7 @@
 """The crew: all workers of one process, with one heartbeat and one floor between them."""
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Sequence
@@ -8,13 +9,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import uuid4
 
-from redrive.core.errors import ConfigError
+from redrive.core.errors import BrokerUnavailable, ConfigError
 from redrive.core.letter import Source
 from redrive.core.ports import Broker, Obituary, Options
 from redrive.worker.consumer import Consumer
 from redrive.worker.floor import Floor
 from redrive.worker.heartbeat import Heartbeat
 from redrive.worker.outcomes import Surroundings
+from redrive.worker.settle import FIRST_PAUSE, LONGEST_PAUSE
 from redrive.worker.worker import Post, Worker
 
 GRACE = timedelta(seconds=25)
@@ -95,16 +97,30 @@ class Crew:
         await self._beat()
 
     async def run_suspects(self, stop: asyncio.Event) -> None:
-        """Run suspects alone, one at a time over all queues, until none is left or `stop` is set."""
+        """Run suspects alone, one at a time over all queues, until none is left or `stop` is set.
+
+        A broker that is away is waited for: the end of this process would be one more crash of what it was given last.
+        """
+        pause = FIRST_PAUSE
         while not stop.is_set():
-            ran = []
-            for worker in self.workers:
-                await worker.wait_for_probe()
-                ran.append(not stop.is_set() and await worker.run_suspect())
-            if not any(ran):
-                waiting = [await worker.subscription.heartbeat() for worker in self.workers]
-                if not any(waiting):
+            try:
+                if not await self._run_some(stop):
                     return
+                pause = FIRST_PAUSE
+            except BrokerUnavailable as error:
+                self.workers[0].faulted("fetch_suspect", error)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause.total_seconds()):
+                        await stop.wait()
+                pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _run_some(self, stop: asyncio.Event) -> bool:
+        """Run one suspect of each queue; False if none is left."""
+        ran = []
+        for worker in self.workers:
+            await worker.wait_for_probe()
+            ran.append(not stop.is_set() and await worker.run_suspect())
+        return any(ran) or any([await worker.subscription.heartbeat() for worker in self.workers])
 
     async def _subscribe(self) -> None:
         mistakes: list[str] = []
@@ -118,16 +134,21 @@ class Crew:
         self._floor.members = self.workers
 
     async def _worker(self, consumer: Consumer) -> Worker:
-        duty = self._duty
+        duty, treatment = self._duty, consumer.treatment
+        if treatment.trim is not None and not self._broker.capabilities.keeps_acked:
+            raise ConfigError(f"trim: {self._broker.name} keeps nothing that was acked; leave this option out")
         subscription = await self._broker.subscribe(
             consumer.queue,
             group=duty.group,
             options=Options(
                 owner=duty.owner,
-                lease=consumer.treatment.lease,
-                dlq=consumer.treatment.dlq,
+                lease=treatment.lease,
+                dlq=treatment.dlq,
                 version=duty.version,
                 obituary=duty.obituary,
+                trim=treatment.trim,
+                moves=treatment.moves,
+                output=treatment.output,
             ),
         )
         source = Source(

@@ -3,11 +3,14 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from redrive.core.attempt import Attempt, dump_trail, extend_trail, load_trail
+from redrive.core.attempt import Attempt, Trail, append_attempt, close_trail, load_trail
+from redrive.core.classify import unwrap
+from redrive.core.context import ContextRule
 from redrive.core.delivery import Delivery
 from redrive.core.event import HandlerFailed
 from redrive.core.failure import Failure
@@ -72,7 +75,8 @@ class Surroundings(NamedTuple):
 class Outcomes:
     """Turns results and exceptions into settlements. Pure but for the clock, the random and the breaker it is given.
 
-    `opened` is called when a failure opens the breaker.
+    `opened` is called when a failure opens the breaker. With `plain`, a success is an Ack and nothing else. With
+    `has_budget`, `before` must be asked every time. `untold` are successes that the breaker has not heard of.
     """
 
     def __init__(
@@ -90,13 +94,14 @@ class Outcomes:
         self._around = around
         self._breaker = breaker
         self._opened = opened
-        self._plain = self._treatment.accept is None and self._treatment.output is None
-        self._budget = self._treatment.retry.budget is not None
-        self._untold = 0
+        self.plain = self._treatment.accept is None and self._treatment.output is None
+        self.has_budget = self._treatment.retry.budget is not None
+        self._masked = lru_cache(maxsize=16)((self._treatment.context or ContextRule()).privacy.text)
+        self.untold = 0
 
     def before(self, delivery: Delivery) -> Settlement | None:
         """The end of a message that may not start: expired, out of budget, or crashed too often."""
-        if not (delivery.crashes or self._budget or delivery.message.expires_at):
+        if not (delivery.crashes or self.has_budget or delivery.message.expires_at):
             return None
         now = self._around.clock.now()
         decision = decide_start(
@@ -105,13 +110,15 @@ class Outcomes:
         if decision is None:
             return None
         error = _not_started(decision.outcome)
-        letter = self._letter(delivery, decision, error=error, trail=load_trail(delivery.trail))
+        failure = Failure.of(error, stack=self._treatment.stack)
+        trail = load_trail(delivery.trail)
+        letter = self._letter(delivery, decision, error=error, failure=failure, trail=trail, now=now)
         return Settlement(delivery, decision.outcome, letter=letter, report=self._report(delivery, success=False))
 
     def success(self, delivery: Delivery, result: Any = None, *, took: float = 0.0) -> Ended:
         """The handler returned: Ack, with its output, unless `accept=` says otherwise."""
-        if self._plain and delivery.letter_id is None:
-            self._untold += 1
+        if self.plain and delivery.letter_id is None:
+            self.untold += 1
             # Settlement(delivery) in two thirds of its time: one is made for every message that goes well.
             return _new(Settlement, (delivery, ACK, None, b"", None, None, None))
         accept, output = self._treatment.accept, self._treatment.output
@@ -121,12 +128,12 @@ class Outcomes:
             message = None if output is None or result is None else _output(output, result)
         except Exception as error:  # noqa: BLE001 - accept= and encoding are the user's code
             return self.failure(delivery, error, took=took)
-        self._untold += 1
+        self.untold += 1
         return Settlement(delivery, ACK, output=message, report=self._report(delivery, success=True))
 
     def tell_breaker(self) -> bool:
         """Tell the breaker of successes that it has not heard of; True if they close it."""
-        count, self._untold = self._untold, 0
+        count, self.untold = self.untold, 0
         return self._breaker is not None and count > 0 and self._breaker.succeeded(count)
 
     def failure(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
@@ -140,31 +147,37 @@ class Outcomes:
             log.exception("cannot judge the failure of %s: %r", delivery.message.id, error, exc_info=mistake)
             return Settlement(delivery, RetryLater(UNJUDGED), trail=delivery.trail)
 
+    def tell(self, item: Settlement) -> None:
+        """Tell of a failed attempt that will be made again, where no settle call does so for many."""
+        failed = HandlerFailed.of(item)
+        if failed is not None:
+            self._around.sink.emit(failed)
+
     def _judged(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
         now = self._around.clock.now()
         decision = decide(self._treatment.retry, error, delivery=delivery, now=now, random=self._around.random)
-        if self._hand_back(delivery, decision):
+        if self._hand_back(delivery, decision, error):
             return Release(delivery)
-        failure = Failure.of(error)
+        given_up = isinstance(decision.outcome, GiveUp)
+        failure = Failure.of(error, stack=self._treatment.stack) if given_up else Failure.brief(error)
         attempt = Attempt(
-            number=delivery.attempt,
-            started_at=now - timedelta(seconds=took),
-            ended_at=now,
-            error_type=failure.error_type,
-            error_message=failure.error_message,
-            error_code=failure.error_code,
+            delivery.attempt,
+            now - timedelta(seconds=took),
+            now,
+            failure.error_type,
+            self._masked(failure.error_message),
+            failure.error_code,
             node=self._source.node,
             generation=delivery.generation,
         )
-        trail = extend_trail(load_trail(delivery.trail), attempt)
-        if isinstance(decision.outcome, GiveUp):
-            letter = self._letter(delivery, decision, error=error, trail=trail)
+        if given_up:
+            trail = close_trail(delivery.trail, attempt)
+            letter = self._letter(delivery, decision, error=error, failure=failure, trail=trail, now=now)
             report = self._report(delivery, success=False)
             return Settlement(delivery, decision.outcome, attempt=attempt, letter=letter, report=report)
-        self._tell(delivery, attempt, decision)
-        return Settlement(delivery, decision.outcome, attempt=attempt, trail=dump_trail(trail))
+        return Settlement(delivery, decision.outcome, attempt, append_attempt(delivery.trail, attempt))
 
-    def _hand_back(self, delivery: Delivery, decision: Decision) -> bool:
+    def _hand_back(self, delivery: Delivery, decision: Decision, error: BaseException) -> bool:
         breaker = self._breaker
         if breaker is None:
             return False
@@ -172,25 +185,33 @@ class Outcomes:
         if not was_open:
             self.tell_breaker()  # it judges by shares: what went well before this failure must not come after it
         hand_back = False
+        again = delivery.failures > 0
         if decision.transient:
-            hand_back = breaker.failed(delivery.message.id)
-        elif isinstance(decision.outcome, GiveUp):
-            breaker.rejected(delivery.message.id)
+            hand_back = breaker.failed(delivery.message.id, again=again)
+        elif isinstance(decision.outcome, GiveUp) or not isinstance(unwrap(error), RetryLater):
+            breaker.erred(delivery.message.id, again=again)  # a handler that asks for a retry has no failure to tell
         if breaker.is_open and not was_open:
             self._opened()
         return hand_back
 
     def _letter(
-        self, delivery: Delivery, decision: Decision, *, error: BaseException, trail: tuple[Attempt, ...]
+        self,
+        delivery: Delivery,
+        decision: Decision,
+        *,
+        error: BaseException,
+        failure: Failure,
+        trail: Trail,
+        now: datetime,
     ) -> DeadLetter:
         outcome = decision.outcome
         letter = write_letter(
             delivery,
             source=self._source,
-            failure=Failure.of(error, stack=self._treatment.stack),
+            failure=failure,
             reason=outcome.reason if isinstance(outcome, GiveUp) else Reason.UNKNOWN,
             trail=trail,
-            now=self._around.clock.now(),
+            now=now,
             context=self._treatment.context,
         )
         if isinstance(error, InvalidPayload):
@@ -211,21 +232,6 @@ class Outcomes:
             attempts=delivery.attempt,
             app_version=self._source.app_version,
             node=self._source.node,
-        )
-
-    def _tell(self, delivery: Delivery, attempt: Attempt, decision: Decision) -> None:
-        delay = getattr(decision.outcome, "delay", None) or timedelta(0)
-        self._around.sink.emit(
-            HandlerFailed(
-                at=attempt.ended_at,
-                queue=delivery.message.queue,
-                group=delivery.group,
-                message_id=delivery.message.id,
-                attempt=attempt.number,
-                error_type=attempt.error_type,
-                why=decision.why,
-                retry_in=delay.total_seconds(),
-            )
         )
 
 

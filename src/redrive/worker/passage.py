@@ -48,6 +48,7 @@ class Passage:
         took = time.monotonic() - self._began
         # Without a breaker nothing is handed back: the end is always a settlement.
         end = cast("Settlement", self._outcomes.failure(self._delivery, error, took=took))
+        self._outcomes.tell(end)
         self._error = error
         self._letter = end.letter
         self._delivery = self._delivery._replace(failures=self._delivery.failures + 1, trail=end.trail)

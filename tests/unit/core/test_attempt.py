@@ -6,13 +6,98 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.attempt import KEPT, KEPT_IN_ALL, Attempt, Trail, dump_trail, extend_trail, join_trails, load_trail
-from tests.unit.core.letters import an_attempt, attempts
+from redrive.core.attempt import (
+    KEPT,
+    KEPT_IN_ALL,
+    Attempt,
+    Trail,
+    append_attempt,
+    close_trail,
+    dump_trail,
+    extend_trail,
+    join_trails,
+    load_trail,
+    to_rows,
+)
+from tests.unit.core.letters import AT, an_attempt, attempts
 
 
 @given(st.lists(attempts, max_size=5).map(tuple))
 def test_a_trail_comes_back_as_it_was(trail: Trail) -> None:
     assert load_trail(dump_trail(trail)) == trail
+
+
+@given(st.lists(attempts, max_size=5).map(tuple))
+def test_a_dumped_trail_is_the_json_of_its_rows(trail: Trail) -> None:
+    assert json.loads(dump_trail(trail)) == to_rows(trail)
+
+
+# Long enough to be shortened, or to look like the beginning of a row.
+long_texts = st.text(st.sampled_from('x"{ü:\\\ud800'), max_size=200) | st.just('{"number":1,"started_at"')
+long_attempts = st.builds(
+    an_attempt, st.integers(1, 99), error_message=long_texts, error_type=long_texts, node=st.sampled_from(["", "web-1"])
+)
+
+
+@given(st.lists(long_attempts, max_size=KEPT + 3))
+def test_an_encoded_trail_grows_as_a_decoded_one_does(given_attempts: list[Attempt]) -> None:
+    trail: Trail = ()
+    raw = b""
+    for attempt in given_attempts:
+        closed = close_trail(raw, attempt)
+        trail, raw = extend_trail(trail, attempt), append_attempt(raw, attempt)
+
+        assert load_trail(raw) == trail == closed
+        assert dump_trail(trail) == dump_trail(closed) == raw
+
+
+@pytest.mark.parametrize("ensure_ascii", [True, False])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_trail_that_somebody_else_encoded_grows_too(*, ensure_ascii: bool, separators: tuple[str, str]) -> None:
+    trail = (an_attempt(1, error_message="für"), an_attempt(2, error_message="x" * 5000))
+    raw = json.dumps(to_rows(trail), ensure_ascii=ensure_ascii, separators=separators).encode()
+
+    assert load_trail(append_attempt(raw, an_attempt(3))) == extend_trail(trail, an_attempt(3))
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"\xff", b"{", b"null", b"[1, null, {}]", b'[{"number":'])
+def test_an_unreadable_trail_begins_again(raw: bytes) -> None:
+    assert load_trail(append_attempt(raw, an_attempt(3))) == (an_attempt(3),)
+
+
+def test_a_closed_trail_is_a_trail_like_any_other() -> None:
+    trail = (an_attempt(1), an_attempt(2), an_attempt(3))
+    closed = close_trail(dump_trail(trail[:2]), trail[2])
+
+    assert closed == trail
+    assert trail == closed
+    assert closed != trail[:2]
+    assert closed != "a trail"
+    assert (len(closed), bool(closed), closed[-1], closed[0], closed[1:]) == (3, True, trail[2], trail[0], trail[1:])
+    assert (*closed, an_attempt(4)) == (*trail, an_attempt(4))
+    assert repr(closed) == repr(trail)
+
+
+def test_what_is_made_of_a_closed_trail_is_dumped_as_it_is() -> None:
+    closed = close_trail(dump_trail((an_attempt(1),)), an_attempt(2))
+
+    assert load_trail(dump_trail(closed[1:])) == (an_attempt(2),)
+    assert load_trail(dump_trail((*closed, an_attempt(3)))) == (an_attempt(1), an_attempt(2), an_attempt(3))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        dump_trail((an_attempt(1, ended_at=AT), an_attempt(2))),
+        json.dumps(to_rows((an_attempt(1, ended_at=AT),))).encode(),
+        b'[{"number":1,"started_at":"2026-03-01T12:00:00","ended_at":"2026-03-01T12:00:00","error_type":"X"}]',
+        b'[{"number":1,"ended_at":"yesterday"}]',
+    ],
+    ids=["none", "ours", "with spaces", "without a zone", "unreadable"],
+)
+def test_a_closed_trail_tells_when_its_first_attempt_ended(raw: bytes) -> None:
+    assert close_trail(raw, an_attempt(3, ended_at=AT)).first_ended_at == AT
 
 
 def test_the_first_and_the_latest_attempts_are_kept() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.evidence import CAUSES_READ, causes_of, codes_of, status_of, told_delay
+from redrive.core.evidence import CAUSES_READ, causes_of, codes_of, is_mute, status_of, told_delay
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ZERO = timedelta(0)
@@ -41,6 +41,41 @@ class Mapped(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return 1
+
+
+class Declared(Exception):
+    """An exception whose class has the attribute."""
+
+    status = 503
+
+
+class Slotted(Exception):
+    """An exception that keeps the attribute outside its `__dict__`."""
+
+    __slots__ = ("status",)
+
+    def __init__(self, status: int) -> None:
+        super().__init__("slotted")
+        self.status = status
+
+
+class Answering(Exception):
+    """An exception that makes the attribute up when it is asked for."""
+
+    def __getattr__(self, name: str) -> int:
+        if name == "status":
+            return 503
+        raise AttributeError(name)
+
+
+class Guarding(Exception):
+    """An exception with a way of its own to look attributes up."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return 503 if name == "status" else super().__getattribute__(name)
+
+
+class Inheriting(Declared): ...
 
 
 def raised_from(error: BaseException, cause: BaseException) -> BaseException:
@@ -227,3 +262,34 @@ def test_no_header_makes_it_raise_or_go_back_in_time(value: str | bytes) -> None
     told = told_by(retry_after=value, retry_after_ms=value)
 
     assert told is None or told >= ZERO
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Foreign(status=503), Declared(), Inheriting(), Slotted(503), Answering(), Guarding()],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_exception_with_a_name_that_is_read_is_not_mute(error: BaseException) -> None:
+    assert not is_mute(error)
+    assert status_of(error) == 503
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), TimeoutError(), Foreign(), Foreign(order=7)])
+def test_an_exception_without_such_a_name_is_mute(error: BaseException) -> None:
+    assert is_mute(error)
+
+
+def test_an_exception_is_looked_at_even_if_another_of_its_class_was_mute() -> None:
+    assert is_mute(Foreign())
+    assert status_of(Foreign(status=503)) == 503
+
+
+def test_a_class_that_cannot_be_looked_at_is_not_mute() -> None:
+    class Unhashable(type):
+        __hash__ = None  # type: ignore[assignment]
+
+    class Odd(Exception, metaclass=Unhashable):
+        status = 503
+
+    assert not is_mute(Odd())
+    assert status_of(Odd()) == 503

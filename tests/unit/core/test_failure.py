@@ -199,3 +199,20 @@ def test_the_names_are_the_same_whether_a_module_is_imported_or_run(
 
     assert (imported.error_type, imported.frame) == ("redrive_shop.Refused", "redrive_shop:charge")
     assert run == run_as_module == imported
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no stock"),
+        GiveUp("no", code="no_customer", severity="high"),
+        Unprintable(),
+        Booby("x"),
+        SystemExit(3),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_in_brief_a_failure_is_the_same_without_severity_stack_and_frame(error: BaseException) -> None:
+    whole = Failure.of(raised(error), stack=True)
+
+    assert Failure.brief(error) == whole._replace(severity=None, stack=None, frame="")

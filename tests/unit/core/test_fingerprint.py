@@ -114,3 +114,15 @@ def test_an_application_installed_like_a_library_counts_by_its_outermost_frame(t
         shop.charge(client)
 
     assert user_frame(caught.tb.tb_next) == "shop:charge"  # without this test's own frame, which is the user's
+
+
+def test_a_fingerprint_never_changes_between_versions() -> None:
+    message = "order 4711 of ann@example.org:\n timeout\u2003after 3.2 s, 'x' at 0x7f3a"
+
+    assert fingerprint("shop.Refused", frame="shop:charge", message=message) == "256aeaf46f847118"
+
+
+@given(texts)
+def test_the_same_failure_has_the_same_fingerprint_each_time(text: str) -> None:
+    assert fingerprint("E", frame="", message=text) == fingerprint("E", frame="", message=text)
+    assert fingerprint("E", frame="f", message=text) != fingerprint("E", frame="", message=text)

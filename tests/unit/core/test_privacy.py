@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.errors import ConfigError
-from redrive.core.privacy import MASK, PrivacyFilter
+from redrive.core.privacy import _SECRET_TEXT, MASK, PrivacyFilter, _may_hide
 from tests.unit.core.letters import json_values, texts
 
 FILTER = PrivacyFilter()
@@ -153,3 +153,30 @@ def test_the_result_is_always_plain_json_and_stays_the_same_when_filtered_again(
 
     assert json.loads(json.dumps(once, allow_nan=False)) == once
     assert FILTER.mask(once) == once
+
+
+# Pieces that secrets are made of, in more cases than two: the long s and the Kelvin sign match `s` and `k`.
+pieces = st.sampled_from(
+    [
+        *("-----BEGIN ", "PRIVATE KEY-----", "Bearer", "BASIC", "bearer", "eyJ", "sk-", "pk_", "rk-", "ghp_", "gho_"),
+        *(
+            "xoxb-",
+            "AKIA",
+            "password",
+            "PassWd",
+            "pwd",
+            "passphrase",
+            "Secret",
+            "pa\u017f\u017fword",
+            "to\u212aen",
+            "TOKEN",
+        ),
+        *("api-key", "API_KEY", "apikey", "access_key", "client-secret", "Authorization", "cookie"),
+        *("=", ":", " ", ".", "-", "_", '"', "'", "a1B2c3D4e5F6g7H8i9", "ABCDEFGHIJKLMNOP", "x", "ü"),
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=8).map("".join))
+def test_no_secret_is_overlooked_by_the_first_look(text: str) -> None:
+    assert _may_hide(text) or _SECRET_TEXT.search(text) is None

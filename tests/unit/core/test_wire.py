@@ -63,6 +63,11 @@ def test_a_letter_in_fields_comes_back_as_it_was(letter: DeadLetter) -> None:
     assert read(letter.payload or b"", fields) == letter
 
 
+@given(any_letter(), instants)
+def test_the_broker_says_when_a_letter_was_published(letter: DeadLetter, at: datetime) -> None:
+    assert to_fields(letter, dlq_published_at=at) == to_fields(replace(letter, dlq_published_at=at))
+
+
 @given(any_letter(payloads=st.none() | st.binary()))
 def test_a_letter_as_a_json_document_comes_back_as_it_was(letter: DeadLetter) -> None:
     assert from_json(to_json(letter)) == letter

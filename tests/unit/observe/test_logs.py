@@ -9,9 +9,11 @@ import pytest
 import structlog
 
 from redrive.core import event as events
+from redrive.core.attempt import Attempt
 from redrive.core.delivery import Delivery
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
+from redrive.core.outcome import RetryLater, Settlement
 from redrive.core.reason import Reason
 from redrive.observe.event_log import EventLog
 from redrive.observe.logs import set_up_logs
@@ -231,3 +233,36 @@ def test_a_line_of_structlogs_own_loggers_goes_the_same_way() -> None:
 
     (line,) = lines(stream)
     assert (line["message"], line["card"], line["level"]) == ("charged", "redis://a:***@c", "warning")
+
+
+def test_a_line_of_ours_carries_what_the_user_has_bound_and_the_message_in_hand() -> None:
+    stream = io.StringIO()
+    delivery = Delivery(Message(id="7", queue="orders", body=b""), "shop", AT, failures=2)
+    set_up_logs(stream=stream, delivery=lambda: delivery)
+
+    with structlog.contextvars.bound_contextvars(request="r1", queue="not this one"):
+        EventLog()(events.ConsumerResumed(**WHERE))
+
+    (line,) = lines(stream)
+    assert (line["request"], line["queue"], line["message_id"], line["attempt"]) == ("r1", "orders", "7", 3)
+    assert [*line][:3] == ["timestamp", "level", "message"]
+
+
+def test_failures_that_are_told_together_are_said_one_by_one() -> None:
+    stream = io.StringIO()
+    set_up_logs(stream=stream)
+    items = [
+        Settlement(
+            Delivery(Message(message_id, "orders", b""), "shop", AT),
+            RetryLater(2, "later"),
+            Attempt(1, AT, AT, "KeyError"),
+        )
+        for message_id in ("7", "8")
+    ]
+
+    EventLog()(events.BatchSettled(**WHERE, retried=2, again=items))
+
+    assert [(line["message"], line["message_id"], line["why"], line["retry_in"]) for line in lines(stream)] == [
+        ("will retry", "7", "later", 2.0),
+        ("will retry", "8", "later", 2.0),
+    ]

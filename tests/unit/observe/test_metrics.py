@@ -10,7 +10,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from redrive.core import event as events
+from redrive.core.attempt import Attempt
+from redrive.core.delivery import Delivery
 from redrive.core.letter import DeadLetter
+from redrive.core.message import Message
+from redrive.core.outcome import RetryLater, Settlement
 from redrive.core.reason import Reason
 from redrive.observe.metrics import ERROR_TYPES, TABLE, Metrics, serve_metrics
 
@@ -172,3 +176,14 @@ def test_metrics_are_answered_over_http_until_stopped(counted: Counted) -> None:
     assert 'redrive_settled_total{group="shop",outcome="acked",queue="orders"} 7.0' in text
     with socket.create_server(("127.0.0.1", port)):
         pass
+
+
+def test_failures_that_are_told_together_are_counted_by_their_type(counted: Counted) -> None:
+    delivery = Delivery(Message("7", "orders", b""), "shop", AT)
+    types = ("KeyError", "ValueError", "KeyError")
+    items = [Settlement(delivery, RetryLater(1), Attempt(1, AT, AT, error_type)) for error_type in types]
+
+    counted.emit(events.BatchSettled(**WHERE, retried=4, again=[*items, Settlement(delivery, RetryLater(1))]))
+
+    assert counted.value("redrive_retries_total", **LABELS, error_type="KeyError") == 2
+    assert counted.value("redrive_retries_total", **LABELS, error_type="ValueError") == 1

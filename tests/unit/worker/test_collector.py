@@ -9,7 +9,14 @@ import pytest
 
 from redrive.brokers.memory import MemoryBroker
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.core.event import CollectorLagged, ConsumerPaused, Event, LetterRefused
+from redrive.core.event import (
+    CollectorLagged,
+    ConsumerPaused,
+    Event,
+    LetterRefused,
+    WorkerStarted,
+    WorkerStopped,
+)
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.message import Message
@@ -294,8 +301,14 @@ async def test_with_keep_a_store_that_is_away_is_waited_for() -> None:
     async with bench.collecting(keep=True) as collector:
         start = bench.clock.now()
         await bench.until(lambda: (bench.clock.now() - start).total_seconds() > 10)
+        collected_before = collector.collected
         bench.away = False
         await bench.until(lambda: collector.collected.new == 5)
+
+    assert collected_before == Collected()
+    assert collector.collected == Collected(new=5)
+    assert await bench.ids() == [f"orders-{number}" for number in range(5)]
+    assert await bench.broker.dead_letters("orders").length() == 5
 
 
 async def test_the_lag_is_told() -> None:
@@ -340,3 +353,11 @@ async def test_stopping_twice_is_stopping_once(keep: bool) -> None:  # noqa: FBT
     await collector.stop()
     await collector.stop()
     ticking.cancel()
+    collected = collector.collected
+    await bench.die(5)
+    start = bench.clock.now()
+    await bench.until(lambda: (bench.clock.now() - start).total_seconds() > 10)
+
+    assert collector.collected == collected
+    assert len(bench.events.of(WorkerStopped)) == len(bench.events.of(WorkerStarted)) == (0 if keep else 1)
+    assert not await is_collected(bench.broker, "orders")

@@ -1,20 +1,37 @@
 """The form *fields*: flat names and values beside the payload, which stays as it was, byte for byte."""
 
 import json
+from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
+from redrive.core.attempt import dump_trail
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Headers
 from redrive.core.wire.plain import dump
-from redrive.core.wire.record import NAMES, Entry, Original, from_pairs, from_record, to_pairs, to_record
+from redrive.core.wire.record import NAMES, USUAL_NAMES, Entry, Original, from_pairs, from_record, to_pairs
 
 _NESTED = ("attempts", "context", "headers")
+_PUBLISHED = NAMES.index("dlq_published_at")
+_ALWAYS = frozenset(USUAL_NAMES)
 _OWN = frozenset((*NAMES, "headers", "key", "payload_absent"))
 
+_values = attrgetter(*NAMES)
 
-def to_fields(letter: DeadLetter) -> Headers:
-    """Everything but the payload. Texts as UTF-8, numbers in decimal, the rest as JSON; the key as it is."""
-    fields = [(name, _encoded(value)) for name, value in to_record(letter).items()]
+
+def to_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -> Headers:
+    """Everything but the payload. Texts as UTF-8, numbers in decimal, the rest as JSON; the key as it is.
+
+    `dlq_published_at` takes the place of the letter's own: the broker's time of writing.
+    """
+    values = list(_values(letter))
+    if dlq_published_at is not None:
+        values[_PUBLISHED] = dlq_published_at
+    fields = [
+        (name, value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _encoded(value))
+        for name, value in zip(NAMES, values, strict=True)
+        if value or name in _ALWAYS
+    ]
     if letter.headers:
         fields.append(("headers", dump(to_pairs(letter.headers))))
     if letter.key is not None:
@@ -41,9 +58,11 @@ def from_fields(headers: Headers, payload: bytes | None, *, entry: Entry | None 
 
 
 def _encoded(value: Any) -> bytes:
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    return dump(value)
+    if isinstance(value, int):
+        return b"%d" % value
+    if isinstance(value, datetime):
+        return value.isoformat().encode()
+    return dump(value) if isinstance(value, dict) else dump_trail(value)
 
 
 def _text(value: bytes) -> str:
