@@ -18,7 +18,7 @@ from redrive.core.context import ContextSpec
 from redrive.core.errors import ConfigError, LetterNotFound, QueueNotFound
 from redrive.core.event import BrokerFaulted
 from redrive.core.policy import RetrySpec
-from redrive.core.ports import Broker, Clock, DeadLetterQueue, EventSink
+from redrive.core.ports import AttemptCounter, Broker, Clock, DeadLetterQueue, EventSink
 from redrive.core.ports.store import LetterStore, Store
 from redrive.core.url import mask_url
 from redrive.observe.bus import Bus
@@ -35,13 +35,14 @@ from redrive.worker.wrapper import DeadLetterWrapper
 def connect(url: str, *, clock: Clock | None = None, sink: EventSink | None = None, name: str | None = None) -> Broker:
     """The broker at a URL; nothing is opened until it is used. Raises `ConfigError`, `MissingExtra`.
 
-    `name` is the broker's name in letters, part of their identity; by default the URL's scheme.
+    `name` is the broker's name in letters, part of their identity; by default `sqlite`, `memory` or `redis`.
     """
     scheme = urlsplit(url).scheme
-    known = {"sqlite": _sqlite, "memory": _memory}
-    if scheme not in known:
+    kind = "redis" if scheme in REDIS_SCHEMES else scheme
+    known = {"sqlite": _sqlite, "memory": _memory, "redis": _redis}
+    if kind not in known:
         raise ConfigError(f"broker: expected a URL such as {_EXAMPLES}, got {mask_url(url)!r}")
-    return known[scheme](url, name or scheme, clock=clock or SystemClock(), sink=sink)
+    return known[kind](url, name or kind, clock=clock or SystemClock(), sink=sink)
 
 
 def connect_existing(url: str) -> Broker:
@@ -51,7 +52,12 @@ def connect_existing(url: str) -> Broker:
     return connect(url)
 
 
-_EXAMPLES = "sqlite:///redrive.db (a file here), sqlite:////var/lib/shop.db (an absolute path) or memory://"
+REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "redis+cluster")
+
+_EXAMPLES = (
+    "sqlite:///redrive.db (a file here), sqlite:////var/lib/shop.db (an absolute path), redis://localhost:6379"
+    " or memory://"
+)
 
 
 def _sqlite(url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Broker:
@@ -72,6 +78,21 @@ def _memory(_url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Br
     from redrive.brokers.memory import MemoryBroker
 
     return MemoryBroker(name=name, clock=clock)
+
+
+def _redis(url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Broker:
+    from redrive.brokers.redis import RedisBroker
+
+    return RedisBroker(url, name=name, clock=clock, sink=sink)
+
+
+def attempt_counter(url: str, *, prefix: str = "redrive") -> AttemptCounter:
+    """A counter of attempts in the Redis at a URL, for messages of any broker. Raises `ConfigError`, `MissingExtra`."""
+    if urlsplit(url).scheme not in REDIS_SCHEMES:
+        raise ConfigError(f"attempt counter: expected a URL such as redis://localhost:6379, got {mask_url(url)!r}")
+    from redrive.brokers.redis import RedisAttemptCounter
+
+    return RedisAttemptCounter(url, prefix=prefix)
 
 
 def open_store(url: str, *, clock: Clock | None = None) -> Store:
@@ -204,11 +225,16 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
+_COLLECT_AFTER = (50_000, 20, 20)
+
+
 def freeze_startup() -> None:
     """Let garbage collections pass over what exists by now. For a process that is ours, once it is at work.
 
     A worker makes objects fast enough for a full collection several times a second; each would walk through every
-    module that was ever imported.
+    module that was ever imported. What it makes for each message is gone soon after, and in no cycle: there is little
+    to find for a collection, so they are made less often.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)

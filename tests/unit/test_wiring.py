@@ -1,9 +1,10 @@
+import sys
 from pathlib import Path
 
 import pytest
 
 from redrive import wiring
-from redrive.core.errors import ConfigError, LetterNotFound
+from redrive.core.errors import ConfigError, LetterNotFound, MissingExtra
 from redrive.stores.memory import MemoryStore
 from redrive.testing.clock import ManualClock
 
@@ -33,3 +34,36 @@ async def test_a_file_that_is_there_is_opened(tmp_path: Path) -> None:
     again = wiring.open_existing_store(url)
     assert (await again.stats()).total == 0
     await again.aclose()
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://here", "rediss://here", "unix:///here", "redis+sentinel://here/a", "redis+cluster://here"]
+)
+def test_every_form_of_redis_has_one_name_in_letters(url: str) -> None:
+    assert wiring.connect(url).name == "redis"
+    assert wiring.connect(url, name="shop").name == "shop"
+
+
+def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("redrive.brokers.redis")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'redrive\[redis\]'"):
+        wiring.connect("redis://here")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://here:port",
+        "redis://here?colour=red",
+        "redis://here?socket_timeout=soon",
+        "redis://here?durability=often",
+        "redis+sentinel://here/primary?colour=red",
+        "redis+cluster://here?colour=red",
+    ],
+)
+def test_a_mistake_in_the_url_of_a_redis_is_told_at_once(url: str) -> None:
+    with pytest.raises(ConfigError):
+        wiring.connect(url)

@@ -153,9 +153,9 @@ def _letters_of(letters: NativeDeadLetters, count: int) -> str:
 
 
 async def _letters(broker: Broker, queue: str, name: str | None) -> NativeDeadLetters:
-    """The DLQ, which need not be there yet. Raises `QueueNotFound` if its queue is not there either."""
+    """The DLQ, which need not be there yet. Raises `QueueNotFound` if its queue is known not to be there either."""
     letters = broker.dead_letters(queue, place=None if name is None else DeadLetterPlace(name=name))
-    if not {queue, letters.name} & {found for found, _ in await broker.queues()}:
+    if broker.capabilities.lists_all and not {queue, letters.name} & {found for found, _ in await broker.queues()}:
         raise QueueNotFound(f"no such queue: {queue!r}")
     return letters
 
