@@ -102,7 +102,7 @@ class Settler:
             for item, answer in zip(items, answers, strict=True):
                 if answer.status is SettleStatus.REFUSED:
                     self._refuse(item, answer.why)
-                else:
+                elif self._refused:
                     self._refused.pop(id(item), None)
         if acked:
             self._acked()

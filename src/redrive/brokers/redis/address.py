@@ -76,6 +76,9 @@ class Address:
             mistakes.append(str(error))
         rest = url.partition("?")[0] + (f"?{urlencode(query)}" if query else "")
         if parts.scheme in ("redis", "rediss", "unix"):
+            db = "" if parts.scheme == "unix" else parts.path.strip("/")
+            if db and not db.isdecimal():  # the client would take the first database without a word
+                mistakes.append(f"broker: expected the number of a database after the host, got {db!r}")
             if mistakes:
                 raise ConfigError(mistakes)
             return cls(parts.scheme, rest, payload.encode(), durability)

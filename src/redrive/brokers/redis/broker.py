@@ -10,7 +10,7 @@ from redrive.brokers.redis.address import Address
 from redrive.brokers.redis.dead_letters import RedisDeadLetters
 from redrive.brokers.redis.depth import measure
 from redrive.brokers.redis.doctor import examine
-from redrive.brokers.redis.entry import write_entry
+from redrive.brokers.redis.entry import OWN_PAYLOAD, write_entry
 from redrive.brokers.redis.groups import free, list_queues, pause, workers
 from redrive.brokers.redis.joining import join, register
 from redrive.brokers.redis.keys import QueueKeys, tag_of
@@ -23,7 +23,7 @@ from redrive.brokers.redis.transaction import confirm
 from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
 from redrive.core.message import Message, without_reserved
-from redrive.core.place import DeadLetterPlace, named
+from redrive.core.place import DeadLetterPlace, named, queue_of
 from redrive.core.ports import (
     Alive,
     Capabilities,
@@ -75,7 +75,7 @@ class RedisBroker:
         if not messages:
             return ()
         keys = QueueKeys(queue)
-        entries = [self._entry(message) for message in messages]
+        entries = [self._entry(message, payload=self._payload(queue)) for message in messages]
         durability = self._address.durability
         async with self._server.shared_wire(queue) as wire:
             if delay > NOW:
@@ -100,7 +100,7 @@ class RedisBroker:
             incarnation=joined.incarnation,
             dlq=dlq,
             outcomes=outcomes,
-            payload=self._address.payload,
+            payload=self._payload(queue),
             trims=joined.created if options.trim is None else options.trim == "acked",
             largest=self._server.largest,
             slot=self._slot(queue),
@@ -152,9 +152,14 @@ class RedisBroker:
     async def aclose(self) -> None:
         await self._server.aclose()
 
-    def _entry(self, message: Message) -> list[bytes]:
+    def _entry(self, message: Message, *, payload: bytes) -> list[bytes]:
         clean = message._replace(headers=without_reserved(message.headers)) if message.headers else message
-        return write_entry(clean, payload=self._address.payload)
+        return write_entry(clean, payload=payload)
+
+    def _payload(self, queue: str) -> bytes:
+        """What the payload is called in this queue: what we tell each other is called the same by everyone."""
+        ours = queue_of(self.capabilities.outcomes, queue) is not None
+        return OWN_PAYLOAD if ours else self._address.payload
 
     def _slot(self, queue: str) -> str:
         return tag_of(queue) if self._address.is_cluster else ""

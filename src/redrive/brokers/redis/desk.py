@@ -12,12 +12,12 @@ from redrive.brokers.redis.keys import GroupKeys
 from redrive.brokers.redis.scripts import command, run, was_forgotten
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.setting import Setting
-from redrive.brokers.redis.settling import Order, in_calls, mistake, plain_acks, read_answer
+from redrive.brokers.redis.settling import TOKEN, Order, in_calls, mistake, plain_acks, read_answer
 from redrive.brokers.redis.taking import Intake
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
-from redrive.core.outcome import DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus
+from redrive.core.outcome import ACK, DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus
 
 TRIM_AFTER: Final = 10_000
 """Acks after which the stream is trimmed; beside that, at every heartbeat."""
@@ -56,36 +56,38 @@ class Desk:
             self._wire = None
 
     async def _settle_mixed(self, wire: Wire, items: Sequence[Settlement]) -> list[Settled]:
-        answers: dict[int, Settled] = {}
-        plain: dict[int, bytes] = {}
+        answers: list[Settled] = [DONE] * len(items)
+        ids: list[bytes] = []
         checked: list[int] = []
         fresh = set() if self._setting.options.moves else self._intake.fresh
-        for place, item in enumerate(items):
-            if plain_acks((item,)) and item.delivery.token in fresh:
-                plain[place] = item.delivery.token
-            elif self.is_foreign(item.delivery):
+        for place, (delivery, outcome, _, _, _, output, report) in enumerate(items):
+            if outcome is ACK and output is None and report is None and delivery[TOKEN] in fresh:
+                ids.append(delivery[TOKEN])
+            elif self.is_foreign(delivery):
                 answers[place] = LOST
-            elif why := mistake(item, self._setting):
+            elif why := mistake(items[place], self._setting):
                 answers[place] = Settled(SettleStatus.REFUSED, why)
             else:
                 checked.append(place)
-        acked, told = await self._send(wire, list(plain.values()), [items[place] for place in checked])
-        if acked is not None:
-            answers.update(dict.fromkeys(plain, await self._count(wire, acked, list(plain.values()))))
-        answers.update(zip(checked, told, strict=True))
-        done = [item.delivery for place, item in enumerate(items) if answers[place].status is not SettleStatus.REFUSED]
-        self._intake.let_go(done)
-        return [answers[place] for place in range(len(items))]
+        acked, told = await self._send(wire, ids, [items[place] for place in checked])
+        for place, answer in zip(checked, told, strict=True):
+            answers[place] = answer
+            if answer.status is not SettleStatus.REFUSED:
+                self._intake.let_go(items[place].delivery)
+        if ids and await self._count(wire, acked, ids) is REPEATED:
+            settled = set(ids)
+            for place, item in enumerate(items):
+                if place not in checked and item.delivery.token in settled:
+                    answers[place] = REPEATED
+        return answers
 
-    async def _send(
-        self, wire: Wire, ids: list[bytes], items: Sequence[Settlement]
-    ) -> tuple[int | None, list[Settled]]:
+    async def _send(self, wire: Wire, ids: list[bytes], items: Sequence[Settlement]) -> tuple[int, list[Settled]]:
         """Send acks and checked items at once; how many were acked, and an answer for each item."""
         parts = [(part, self._order(part)) for part in in_calls(items)]
         commands: list[Sequence[Value]] = [(*self._ack, *ids)] if ids else []
         commands += [command("settle", order.keys, order.args) for _, order in parts]
         answers = iter(await wire.calls(commands) if commands else ())
-        acked = _checked(next(answers)) if ids else None
+        acked = _checked(next(answers)) if ids else 0
         told: list[Settled] = []
         for (part, order), answer in zip(parts, answers, strict=True):
             said = await run(wire, "settle", order.keys, order.args) if was_forgotten(answer) else _checked(answer)

@@ -20,13 +20,15 @@ ID: Final = "rd-id"  # the name given to a message that was published with a del
 PAYLOAD_AT: Final = "rd-payload-at"
 IN_MAP: Final = b"map"
 
+OWN_PAYLOAD: Final = PAYLOAD.encode()
+"""What the payload is called in what we write for each other and for people, whatever the queue calls its own."""
+
 _OURS: Final = frozenset({KEY, EXPIRES, ID})
 _MARKS: Final = frozenset({LETTER, GENERATION, QUEUE, GROUP, ORIGIN, ATTEMPTS})
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _HIDDEN: Final = _OURS | _MARKS
 _WHOLE_MAP: Final = MAP.encode()
-_PAYLOAD: Final = PAYLOAD.encode()  # of a dead letter, whatever the queue calls its own
 _LETTER: Final = b"original_message_id"
 _OUR_LETTER: Final = frozenset({b"letter_id", b"reason", b"original_message_id"})
 
@@ -61,7 +63,7 @@ def write_entry(message: Message, *, payload: bytes) -> list[bytes]:
         fields = _fields_of(message.body, headers)
     else:
         pairs = [(name_bytes(name), value) for name, value in headers]
-        own = payload if payload != _WHOLE_MAP else _PAYLOAD
+        own = payload if payload != _WHOLE_MAP else OWN_PAYLOAD
         pairs.insert(min(_number(at), len(pairs)), (own, message.body))
         fields = [part for pair in pairs for part in pair]
     if message.key is not None:
@@ -105,7 +107,7 @@ def _body_and_headers(fields: Fields, payload: bytes) -> tuple[bytes, Headers]:
         fields = joined(fields)
     pairs = list(zip(fields[::2], fields[1::2], strict=True))
     if payload not in names and _LETTER in names:
-        payload = _PAYLOAD
+        payload = OWN_PAYLOAD
     for place, (name, value) in enumerate(pairs):
         if name == payload != _WHOLE_MAP:
             rest = tuple((_name(name), value) for name, value in pairs[:place] + pairs[place + 1 :])
@@ -135,7 +137,7 @@ def _fields_of(body: bytes, headers: Headers) -> list[bytes]:
     except (ValueError, RecursionError):
         edited = None
     if not isinstance(edited, dict) or not edited:
-        return [_PAYLOAD, body]
+        return [OWN_PAYLOAD, body]
     shown = {name: value if isinstance(value, str) else json.dumps(value) for name, value in edited.items()}
     return [part for name, value in shown.items() for part in (name.encode(), value.encode())]
 

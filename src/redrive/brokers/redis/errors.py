@@ -3,6 +3,7 @@
 from typing import Final
 
 from redis import exceptions as redis
+from redis.asyncio.sentinel import MasterNotFoundError
 
 from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, QueueNotFound
 
@@ -50,6 +51,11 @@ def translate(error: Exception) -> Exception:
         ours: Exception = BrokerUnavailable(f"redis: {_FOR_NOW[code]} ({error})")
     elif code in _REFUSED:
         ours = BrokerError(f"redis: {_REFUSED[code]} ({error})")
+    elif isinstance(error, redis.AuthenticationError):
+        ours = BrokerError(f"redis: {_REFUSED['WRONGPASS']} ({error})")
+    elif isinstance(error, MasterNotFoundError):  # its text goes on with every sentinel as an object
+        told = str(error).partition(" : ")[0]
+        ours = BrokerUnavailable(f"redis: no sentinel that answers knows a healthy primary of this name ({told})")
     elif isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError | TimeoutError):
         ours = BrokerUnavailable(f"redis: no answer from the server ({type(error).__name__}: {error})")
     elif isinstance(error, redis.RedisClusterException):

@@ -59,28 +59,21 @@ class Reader(NamedTuple):
 
     def told(self, row: Sequence[Any], *, at: datetime, alone: bool = False) -> Delivery:
         """A message with a story, as the scripts tell it."""
-        member, count, failures, crashes, first_attempt_at, trail, fields, notes = row
-        lane = self._lane(member, fields)
-        delivery = Delivery(
-            message=lane.message,
-            group=self.group,
-            received_at=at,
-            failures=failures,
-            crashes=crashes,
-            generation=lane.generation,
-            letter_id=lane.letter_id,
-            attempts_allowed=lane.attempts_allowed,
-            first_attempt_at=from_millis(first_attempt_at),
-            trail=trail,
-            alone=alone,
-            token=Token(member, count, alone),
-        )
+        member, count, failures, crashes, first_at, trail, fields, notes = row
+        message, *marks = self._read(member, fields)
+        first = from_millis(first_at) if first_at else None
+        token = _new(Token, (member, count, alone))
+        told = (message, self.group, at, failures, crashes, *marks, first, trail, alone, None, token)
+        delivery: Delivery = _new(Delivery, told)
         return _with_crashes(delivery, notes) if notes else delivery
 
-    def _lane(self, member: bytes, fields: Fields) -> Lane:
+    def _read(self, member: bytes, fields: Fields) -> Lane:
         entry_id = member[1:]
         if member[:1] == b"l":
             return read_lane(entry_id, fields, queue=self.queue, payload=self.payload)
+        if len(fields) == _ENTRY and fields[0] == self.payload:
+            when = published_at(entry_id)
+            return Lane(_new(Message, (entry_id.decode(), self.queue, fields[1], (), None, when, None, "")))
         return Lane(read_entry(entry_id, fields, queue=self.queue, payload=self.payload))
 
 

@@ -6,13 +6,6 @@ from functools import cached_property
 QUEUES = "redrive:queues"
 """A set of every queue that was ever published to or subscribed to."""
 
-RETRY = b"~retry"
-"""The pseudo-consumer that holds what is in the due index."""
-SUSPECT = b"~suspect"
-"""The pseudo-consumer that holds what waits to run alone."""
-HELD = b"~held"
-"""The pseudo-consumer that holds what was given up without a DLQ."""
-
 
 def base(queue: str) -> str:
     """The beginning of every name that belongs to a queue: a key with the same hash tag is in the same slot.

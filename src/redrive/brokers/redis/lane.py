@@ -14,6 +14,8 @@ from redrive.core.redrive import SendBack
 
 FIELDS: Final = b"fields"
 MARKS: Final = b"marks"
+BODY: Final = b"rd-payload"
+"""What the payload is called in here, whatever the queue calls it: who sends back need not know."""
 BACK: Final = "back-"
 """In front of an entry's id, it is the id of a message that was sent back: no entry of the queue is called so."""
 
@@ -22,8 +24,8 @@ class Lane(NamedTuple):
     """What an entry of the lane holds. A message that only moved here keeps its id and has no letter."""
 
     message: Message
-    letter_id: str | None = None
     generation: int = 0
+    letter_id: str | None = None
     attempts_allowed: int | None = None
 
 
@@ -37,14 +39,14 @@ def load_list(raw: bytes) -> list[bytes]:
     return [value.encode("latin-1") for value in json.loads(raw.decode("latin-1"))]
 
 
-def write_lane(item: SendBack, *, payload: bytes, largest: int) -> list[bytes]:
+def write_lane(item: SendBack, *, largest: int) -> list[bytes]:
     """The fields of the lane's entry for a letter that is sent back, none of them larger than this."""
     message = Message("", item.queue, item.body, without_marks(item.headers), item.key)
     marks = [b"", b"0", b"", b"", b""]
     if item.marked:
         allowed = b"" if item.attempts_allowed is None else b"%d" % item.attempts_allowed
         marks = [_bytes(item.letter_id), b"%d" % item.generation, allowed, _bytes(item.origin), b""]
-    fields = [FIELDS, dump_list(write_entry(message, payload=payload)), MARKS, dump_list(marks)]
+    fields = [FIELDS, dump_list(write_entry(message, payload=BODY)), MARKS, dump_list(marks)]
     return in_pieces(fields, largest=largest)
 
 
@@ -53,9 +55,10 @@ def read_lane(entry_id: bytes, fields: Fields, *, queue: str, payload: bytes) ->
     whole = joined(fields)
     raw = dict(zip(whole[::2], whole[1::2], strict=True))
     letter_id, generation, allowed, origin, message_id = load_list(raw[MARKS])
-    message = read_entry(entry_id, load_list(raw[FIELDS]), queue=queue, payload=payload)
+    inside = load_list(raw[FIELDS])
+    message = read_entry(entry_id, inside, queue=queue, payload=BODY if BODY in inside[::2] else payload)
     message = message._replace(id=_text(message_id) or BACK + entry_id.decode(), origin=_text(origin))
-    return Lane(message, _text(letter_id) or None, int(generation), int(allowed) if allowed else None)
+    return Lane(message, int(generation), _text(letter_id) or None, int(allowed) if allowed else None)
 
 
 def _bytes(text: str) -> bytes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 def in_pieces(fields: Sequence[bytes], *, largest: int) -> list[bytes]:
     """Names and values in turn, of which no value is larger than this."""
-    if all(len(value) <= largest for value in fields[1::2]):
+    if max(map(len, fields[1::2]), default=0) <= largest:
         return list(fields)
     pieces: list[bytes] = []
     for name, value in zip(fields[::2], fields[1::2], strict=True):

@@ -56,7 +56,7 @@ def way_of(item: SendBack, *, payload: bytes, largest: int) -> Way:
         marks = [part for name, value in write_marks(item) for part in (name_bytes(name), value)]
         return Way(item.queue, [*write_entry(message, payload=payload), *marks], "")
     lane = QueueKeys(item.queue).group(item.group).lane
-    return Way(lane, write_lane(item, payload=payload, largest=largest), BACK)
+    return Way(lane, write_lane(item, largest=largest), BACK)
 
 
 def added_once(stream: str, fields: Sequence[bytes], *, once: str, life: int, before_id: str = "") -> list[Command]:

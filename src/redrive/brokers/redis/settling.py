@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from redrive.brokers.redis.entry import as_millis, from_millis, whole_millis, write_entry
+from redrive.brokers.redis.entry import OWN_PAYLOAD, as_millis, from_millis, whole_millis, write_entry
 from redrive.brokers.redis.handing import Token
-from redrive.brokers.redis.keys import GroupKeys
+from redrive.brokers.redis.keys import GroupKeys, QueueKeys
 from redrive.brokers.redis.lane import dump_list
 from redrive.brokers.redis.letters import letter_fields
 from redrive.brokers.redis.scripts import LARGEST_CALL
 from redrive.brokers.redis.setting import Setting
 from redrive.brokers.redis.wire import Value
 from redrive.core.delivery import Delivery
-from redrive.core.duration import NOW
 from redrive.core.message import Message, without_reserved
 from redrive.core.outcome import ACK, DONE, LOST, REPEATED, GiveUp, RetryLater, Settled, Settlement, SettleStatus
 from redrive.core.wire import dump_outcome
@@ -60,30 +59,37 @@ class Order:
 
     def add(self, item: Settlement, *, with_fields: bool = False) -> None:
         """Add one outcome; `with_fields` sends the message along, for an entry that is gone from its stream."""
-        outcome, place = item.outcome, self._setting.options.dlq
-        verb, delay, first, trail, once, adds = "A", 0, 0, b"", 0, []
-        if isinstance(outcome, RetryLater):
-            verb, delay, trail = "R", whole_millis(outcome.delay or NOW), item.trail
-            first = as_millis(item.attempt.started_at if item.attempt is not None else item.delivery.received_at)
-        elif isinstance(outcome, GiveUp) and place.off == "hold":
-            verb, trail = "H", item.trail
-        elif isinstance(outcome, GiveUp):
-            verb = "D"
-            if place.enabled and item.letter is not None:
-                once = self._index(self._keys.once_letter(f"{item.letter.letter_id}:{item.letter.generation}"))
-                adds.append((self._index(self._setting.dlq), letter_fields(item.letter, largest=self._setting.largest)))
-        if item.output is not None:
-            clean = item.output._replace(headers=without_reserved(item.output.headers))
-            adds.append((self._index(item.output.queue), write_entry(clean, payload=self._setting.payload)))
-        if item.report is not None:
-            told = Message("", self._setting.outcomes, dump_outcome(item.report))
-            adds.append((self._index(self._setting.outcomes), write_entry(told, payload=self._setting.payload)))
+        outcome = item.outcome
         member, count, _ = member_of(item.delivery)
         fields = fields_of(item.delivery, self._setting.payload) if with_fields else b""
-        args = self._args
-        args += (verb, member, count, delay, first, trail, fields, once, LETTER_KNOWN_FOR, len(adds))
-        for key, strings in adds:
-            args += (key, len(strings), *strings)
+        if isinstance(outcome, RetryLater):
+            began = item.attempt.started_at if item.attempt is not None else item.delivery.received_at
+            delay = whole_millis(outcome.delay) if outcome.delay else 0
+            self._args += ("R", member, count, delay, as_millis(began), item.trail, fields, 0, 0, 0)
+            return
+        verb, trail, once = "A", b"", 0
+        if isinstance(outcome, GiveUp):
+            verb, trail = ("H", item.trail) if self._setting.options.dlq.off == "hold" else ("D", b"")
+            if verb == "D" and item.letter is not None:
+                once = self._index(self._keys.once_letter(f"{item.letter.letter_id}:{item.letter.generation}"))
+        adds = self._adds(item) if verb != "H" else []
+        self._args += (verb, member, count, 0, 0, trail, fields, once, LETTER_KNOWN_FOR, len(adds))
+        for key, meta, strings in adds:
+            self._args += (key, meta, len(strings), *strings)
+
+    def _adds(self, item: Settlement) -> list[tuple[int, int, list[bytes]]]:
+        """What goes out with an outcome: letter, output, report; to which stream, and what is kept about that."""
+        setting, adds = self._setting, []
+        if isinstance(item.outcome, GiveUp) and setting.options.dlq.enabled and item.letter is not None:
+            adds.append((self._index(setting.dlq), 0, letter_fields(item.letter, largest=setting.largest)))
+        if item.output is not None:
+            clean = item.output._replace(headers=without_reserved(item.output.headers))
+            meta = self._index(QueueKeys(item.output.queue).meta)
+            adds.append((self._index(item.output.queue), meta, write_entry(clean, payload=setting.payload)))
+        if item.report is not None:
+            told = Message("", setting.outcomes, dump_outcome(item.report))
+            adds.append((self._index(setting.outcomes), 0, write_entry(told, payload=OWN_PAYLOAD)))
+        return adds
 
     def _index(self, key: str) -> int:
         return self._written.setdefault(key, len(self._written) + 5)

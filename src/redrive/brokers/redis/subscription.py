@@ -102,7 +102,8 @@ class RedisSubscription:
                 again = [delivery for delivery in part if member_of(delivery).member in gone]
                 if again:
                     await self._run(wire, "release", _released(again, payload=self._setting.payload))
-        self._intake.let_go(deliveries)
+        for delivery in deliveries:
+            self._intake.let_go(delivery)
 
     async def heartbeat(self, *, paused: str | None = None) -> int:
         options = self._setting.options

@@ -7,7 +7,7 @@ the lane and the pause. A wait blocks at the server, and is ended as soon as som
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -70,14 +70,13 @@ class Intake:
         """A message with a story came into our hands."""
         self.told.add(delivery.token.member)
 
-    def let_go(self, deliveries: Iterable[Delivery]) -> None:
-        """Messages have left our hands."""
-        for delivery in deliveries:
-            token = delivery.token
-            if isinstance(token, Token):
-                self.told.discard(token.member)
-            else:
-                self.fresh.discard(token)
+    def let_go(self, delivery: Delivery) -> None:
+        """A message has left our hands."""
+        token = delivery.token
+        if isinstance(token, Token):
+            self.told.discard(token.member)
+        else:
+            self.fresh.discard(token)
 
     def expect(self, delay: timedelta) -> None:
         """Something falls due after this delay: if a wait would end later, it ends then."""
@@ -202,8 +201,8 @@ class Intake:
             rows: list[Any] = await run(wire, "stories", self._shared, [*self._who, *members])
             taken += self._tell([[*row[:6], fields, row[7]] for row, (_, fields) in zip(rows, entries, strict=True)])
         if len(taken) > limit:
-            extra = taken[limit:]
-            self.let_go(extra)
+            for extra in taken[limit:]:
+                self.let_go(extra)
             self._stray = True  # handed back at the next call
         return taken[:limit]
 

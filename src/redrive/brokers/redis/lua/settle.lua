@@ -5,7 +5,8 @@
 -- refused; a retry's answer is followed by its due time.
 -- KEYS from 5 on: the streams written to and the once-keys.   ARGV: 3 '1' if an ack removes the entry; then the items:
 -- verb (A ack, R retry, D dead, H hold), member, count, delay (ms), first attempt, trail, fields (JSON or ''),
--- once-key (index or 0), its life (ms), number of entries to add; each: key (index), number of strings, strings.
+-- once-key (index or 0), its life (ms), number of entries to add; each: key (index), what is kept about that queue if it
+-- is not the DLQ or the outcomes (index or 0), number of strings, strings.
 local REMOVE = ARGV[3] == '1'
 local at = 3
 
@@ -18,7 +19,7 @@ local function next_item()
   local item = {verb = take(), member = take(), count = tonumber(take()), delay = tonumber(take()), first = take(),
     trail = take(), fields = take(), once = tonumber(take()), life = tonumber(take()), adds = {}}
   for number = 1, tonumber(take()) do
-    local add = {key = KEYS[tonumber(take())], from = 0, till = 0}
+    local add = {key = KEYS[tonumber(take())], meta = KEYS[tonumber(take())]}
     local strings = tonumber(take())
     add.from, add.till = at + 1, at + strings
     at = at + strings
@@ -29,8 +30,8 @@ end
 
 local function mistake(item)
   for _, add in ipairs(item.adds) do
-    local kind = redis.call('TYPE', add.key).ok
-    if kind ~= 'stream' and kind ~= 'none' then return add.key .. ' holds a ' .. kind .. ', not a stream' end
+    add.kind = redis.call('TYPE', add.key).ok
+    if add.kind ~= 'stream' and add.kind ~= 'none' then return add.key .. ' holds a ' .. add.kind .. ', not a stream' end
     if add.till - add.from > 6000 then return add.key .. ': more than 3,000 headers' end
   end
 end
@@ -38,6 +39,7 @@ end
 local function write(item)
   for number, add in ipairs(item.adds) do
     local new = redis.call('XADD', add.key, '*', unpack(ARGV, add.from, add.till))
+    if add.meta and add.kind == 'none' then redis.call('HSET', add.meta, 'created', '1') end
     if number == 1 and item.once > 0 then redis.call('SET', KEYS[item.once], new, 'PX', item.life) end
   end
 end
@@ -83,8 +85,10 @@ local function retry(item)
 end
 
 local function hold(item)
-  if not entry(item.member) then return {'X', 'its entry is gone from the stream'} end
+  local there = entry(item.member)
+  if not there then return {'X', 'its entry is gone from the stream'} end
   local story = load_story(item.member) or {}
+  story.k = item.member:sub(1, 1) == 'm' and there or nil
   if item.trail ~= '' then story.t = item.trail end
   story.u, story.n = nil, nil
   save_story(item.member, story)
