@@ -98,6 +98,11 @@ class Settlement(NamedTuple):
     report: RedriveOutcome | None = None
 
 
+def as_settlement(item: Settlement | Delivery) -> Settlement:
+    """What a settle call was given, in full: a bare delivery is a plain success, which is what most are."""
+    return item if isinstance(item, Settlement) else Settlement(item)
+
+
 class SettleStatus(StrEnum):
     """What the broker answered for one settlement."""
 

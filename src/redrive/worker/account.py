@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from redrive.core.delivery import Delivery
 from redrive.core.event import (
     BatchSettled,
     BrokerFaulted,
@@ -12,7 +13,7 @@ from redrive.core.event import (
     LetterWritten,
     MessageDropped,
 )
-from redrive.core.outcome import ACK, DONE, GiveUp, Settled, Settlement, SettleStatus
+from redrive.core.outcome import ACK, DONE, GiveUp, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.place import DeadLetterPlace
 from redrive.worker.outcomes import Surroundings
 
@@ -35,10 +36,12 @@ class Account:
         self._place = place
         self._around = around
 
-    def settled(self, items: Sequence[Settlement], answers: Sequence[Settled]) -> int:
+    def settled(self, items: Sequence[Settlement | Delivery], answers: Sequence[Settled]) -> int:
         """Tell about an answered settle call; return how many were acked."""
         others = [
-            pair for pair in zip(items, answers, strict=True) if pair[1] is not DONE or pair[0].outcome is not ACK
+            (as_settlement(item), answer)
+            for item, answer in zip(items, answers, strict=True)
+            if answer is not DONE or not isinstance(item, Delivery)
         ]
         where = self._where()
         tally: dict[str, Any] = {"acked": len(items) - len(others)}

@@ -56,4 +56,5 @@ class Passage:
 
     def succeeded(self) -> RedriveOutcome | None:
         """What there is to report: nothing unless the message was redriven."""
-        return cast("Settlement", self._outcomes.success(self._delivery)).report
+        end = self._outcomes.success(self._delivery)
+        return end.report if isinstance(end, Settlement) else None

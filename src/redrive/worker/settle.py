@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import TypeVar
 
 from redrive.core.delivery import Delivery
-from redrive.core.outcome import GiveUp, Settlement, SettleStatus
+from redrive.core.outcome import GiveUp, Settlement, SettleStatus, as_settlement
 from redrive.core.ports import Clock, Subscription
 from redrive.worker.account import Account
-from redrive.worker.outcomes import Ended, Release
+from redrive.worker.outcomes import Ended, Release, delivery_of
 
 FIRST_PAUSE = timedelta(milliseconds=100)
 LONGEST_PAUSE = timedelta(seconds=30)
@@ -64,7 +64,7 @@ class Settler:
     def in_hand(self) -> list[Delivery]:
         """Everything not yet settled. May be called from another thread."""
         held = [item for item, _ in list(self._refused.values())]
-        return [item.delivery for item in (*self._pending, *self._flying, *held)]
+        return [delivery_of(item) for item in (*self._pending, *self._flying, *held)]
 
     async def idle(self) -> None:
         """Return when everything added so far is settled, but for what the broker refuses."""
@@ -90,7 +90,7 @@ class Settler:
         await asyncio.gather(*self._again, return_exceptions=True)
 
     async def _flush(self, batch: list[Ended]) -> None:
-        items = [item for item in batch if isinstance(item, Settlement)]
+        items: Sequence[Settlement | Delivery] = [item for item in batch if not isinstance(item, Release)]
         if len(items) < len(batch):
             released = [item.delivery for item in batch if isinstance(item, Release)]
             await self._insist("release", self._subscription.release, released)
@@ -101,7 +101,7 @@ class Settler:
         if acked < len(items) or self._refused:
             for item, answer in zip(items, answers, strict=True):
                 if answer.status is SettleStatus.REFUSED:
-                    self._refuse(item, answer.why)
+                    self._refuse(as_settlement(item), answer.why)
                 elif self._refused:
                     self._refused.pop(id(item), None)
         if acked:

@@ -77,3 +77,9 @@ def test_a_password_is_never_told() -> None:
         Address.of("redix://shop:s3cret@host")
 
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["redis://host/shop", "rediss://host:6379/0/1"])
+def test_what_is_no_number_of_a_database_is_not_taken_for_the_first_one(url: str) -> None:
+    with pytest.raises(ConfigError, match="broker: expected the number of a database after the host"):
+        Address.of(url)

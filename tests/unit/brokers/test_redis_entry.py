@@ -58,7 +58,7 @@ def test_every_entry_goes_back_as_it_came(pairs: list[tuple[bytes, bytes]], payl
 def test_every_entry_comes_through_the_lane_as_it_was(pairs: list[tuple[bytes, bytes]], payload: bytes) -> None:
     message = read(*[part for pair in pairs for part in pair], payload=payload)
     item = SendBack("a", 1, "orders", message.body, message.headers, b"\x00key", group="shop", origin="1-1")
-    fields = write_lane(item, payload=payload, largest=16)
+    fields = write_lane(item, largest=16)
     back = read_lane(ID, fields, queue="orders", payload=payload)
 
     assert max(map(len, fields[1::2])) <= 16

@@ -1,6 +1,7 @@
 import pytest
 from redis import exceptions as redis
 from redis._parsers.base import BaseParser
+from redis.asyncio.sentinel import MasterNotFoundError
 
 from redrive.brokers.redis.errors import _FOR_NOW, _REFUSED, code_of, translate
 from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, QueueNotFound
@@ -87,6 +88,20 @@ def test_other_answers_have_their_own_errors() -> None:
     assert isinstance(translate(parsed("ERR no such key")), QueueNotFound)
     assert isinstance(translate(parsed("CROSSSLOT Keys in request don't hash to the same slot")), ConfigError)
     assert type(translate(parsed("ERR Invalid stream ID specified as stream command argument"))) is BrokerError
+
+
+def test_a_password_for_a_server_that_has_none_is_no_silent_server() -> None:
+    ours = translate(redis.AuthenticationError("AUTH <password> called without any password configured"))
+
+    assert not isinstance(ours, BrokerUnavailable)
+    assert "does not accept this user and password" in str(ours)
+
+
+def test_a_primary_that_no_sentinel_knows_is_told_without_the_objects_of_the_client() -> None:
+    ours = translate(MasterNotFoundError("No master found for 'main' : <redis.asyncio.client.Redis(…)> - network:…"))
+
+    assert isinstance(ours, BrokerUnavailable)
+    assert str(ours).endswith("(No master found for 'main')")
 
 
 def test_whatever_is_not_of_redis_stays_what_it_is() -> None:

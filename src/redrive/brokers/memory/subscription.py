@@ -13,7 +13,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
 from redrive.core.message import Message, without_reserved
-from redrive.core.outcome import DONE, LOST, GiveUp, RetryLater, Settled, Settlement, SettleStatus
+from redrive.core.outcome import DONE, LOST, GiveUp, RetryLater, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.place import DLQ, OUTCOMES, named
 from redrive.core.ports import Alive, Options
 from redrive.core.wire import dump_outcome
@@ -55,8 +55,8 @@ class MemorySubscription:
             return self._hand_out(entry, alone=True)
         return None
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
-        answers = [self._settle(item) for item in items]
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
+        answers = [self._settle(as_settlement(item)) for item in items]
         self._queues.ring()
         return answers
 

@@ -91,7 +91,7 @@ class RedisBroker:
         keys = QueueKeys(queue).group(group)
         async with self._server.wire(queue) as wire:
             joined = await join(wire, keys)
-        await self._register(queue, dlq)
+        await self._register(queue, *([dlq] if options.dlq.enabled else []))
         setting = Setting(
             options=options,
             clock=self._clock,

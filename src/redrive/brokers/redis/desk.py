@@ -12,15 +12,18 @@ from redrive.brokers.redis.keys import GroupKeys
 from redrive.brokers.redis.scripts import command, run, was_forgotten
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.setting import Setting
-from redrive.brokers.redis.settling import TOKEN, Order, in_calls, mistake, plain_acks, read_answer
+from redrive.brokers.redis.settling import TOKEN, Order, in_calls, mistake, new_entry, read_answer
 from redrive.brokers.redis.taking import Intake
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
-from redrive.core.outcome import ACK, DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus
+from redrive.core.outcome import DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus, as_settlement
 
 TRIM_AFTER: Final = 10_000
 """Acks after which the stream is trimmed; beside that, at every heartbeat."""
+
+
+_NEW: Final = {bytes}  # the kinds of tokens of new entries
 
 
 class Desk:
@@ -35,13 +38,13 @@ class Desk:
         self._ack = ("XACK", keys.queue, keys.name)
         self._acked = 0
 
-    async def settle(self, items: Sequence[Settlement]) -> list[Settled]:
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> list[Settled]:
         """One answer per item, in order. Raises `BrokerUnavailable` if it is not known what was done."""
         if self._wire is None:
             self._wire = self._server.open_wire(self._keys.queue)
-        plain = [] if self._setting.options.moves else plain_acks(items)
-        if len(plain) == len(items) and self._intake.fresh.issuperset(plain):
-            return [await self._count(self._wire, await self._wire.call(*self._ack, *plain), plain)] * len(items)
+        ids = [] if self._setting.options.moves else [item[TOKEN] for item in items if type(item) is Delivery]
+        if len(ids) == len(items) and set(map(type, ids)) == _NEW:
+            return [await self._count(self._wire, await self._wire.call(*self._ack, *ids))] * len(items)
         return await self._settle_mixed(self._wire, items)
 
     async def trim(self, wire: Wire) -> None:
@@ -55,30 +58,29 @@ class Desk:
             await self._wire.aclose()
             self._wire = None
 
-    async def _settle_mixed(self, wire: Wire, items: Sequence[Settlement]) -> list[Settled]:
+    async def _settle_mixed(self, wire: Wire, items: Sequence[Settlement | Delivery]) -> list[Settled]:
         answers: list[Settled] = [DONE] * len(items)
-        ids: list[bytes] = []
-        checked: list[int] = []
-        fresh = set() if self._setting.options.moves else self._intake.fresh
-        for place, (delivery, outcome, _, _, _, output, report) in enumerate(items):
-            if outcome is ACK and output is None and report is None and delivery[TOKEN] in fresh:
-                ids.append(delivery[TOKEN])
-            elif self.is_foreign(delivery):
+        plain: dict[int, bytes] = {}
+        checked: dict[int, Settlement] = {}
+        for place, item in enumerate(items):
+            entry_id = None if self._setting.options.moves else new_entry(item)
+            whole = as_settlement(item)
+            if self.is_foreign(whole.delivery):
                 answers[place] = LOST
-            elif why := mistake(items[place], self._setting):
+            elif entry_id is not None:
+                plain[place] = entry_id
+            elif why := mistake(whole, self._setting):
                 answers[place] = Settled(SettleStatus.REFUSED, why)
             else:
-                checked.append(place)
-        acked, told = await self._send(wire, ids, [items[place] for place in checked])
-        for place, answer in zip(checked, told, strict=True):
+                checked[place] = whole
+        acked, told = await self._send(wire, list(plain.values()), list(checked.values()))
+        for (place, item), answer in zip(checked.items(), told, strict=True):
             answers[place] = answer
             if answer.status is not SettleStatus.REFUSED:
-                self._intake.let_go(items[place].delivery)
-        if ids and await self._count(wire, acked, ids) is REPEATED:
-            settled = set(ids)
-            for place, item in enumerate(items):
-                if place not in checked and item.delivery.token in settled:
-                    answers[place] = REPEATED
+                self._intake.let_go(item.delivery)
+        if plain and await self._count(wire, acked) is REPEATED:
+            for place in plain:
+                answers[place] = REPEATED
         return answers
 
     async def _send(self, wire: Wire, ids: list[bytes], items: Sequence[Settlement]) -> tuple[int, list[Settled]]:
@@ -114,8 +116,7 @@ class Desk:
         """Whether a delivery is of another queue or group: entries there may have the same ids."""
         return delivery.group != self._keys.name or delivery.message.queue != self._keys.queue
 
-    async def _count(self, wire: Wire, acked: int, ids: Sequence[bytes]) -> Settled:
-        self._intake.fresh.difference_update(ids)
+    async def _count(self, wire: Wire, acked: int) -> Settled:
         self._acked += acked
         if self._acked >= TRIM_AFTER:
             self._acked = 0

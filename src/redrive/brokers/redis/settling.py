@@ -29,13 +29,13 @@ def member_of(delivery: Delivery) -> Token:
     return token if isinstance(token, Token) else Token(b"m" + token, 1)
 
 
-def plain_acks(items: Sequence[Settlement]) -> list[bytes]:
-    """The entries of those items that are successes of new messages, with nothing that goes out with them."""
-    return [
-        delivery[TOKEN]
-        for delivery, outcome, _, _, _, output, report in items
-        if outcome is ACK and output is None and report is None and type(delivery[TOKEN]) is bytes
-    ]
+def new_entry(item: Settlement | Delivery) -> bytes | None:
+    """The id of the entry of a new message that went well, with nothing that goes out with its ack; else None."""
+    if isinstance(item, Settlement):
+        if item.outcome is not ACK or item.output is not None or item.report is not None:
+            return None
+        item = item.delivery
+    return item.token if isinstance(item.token, bytes) else None
 
 
 class Order:
@@ -98,6 +98,15 @@ class Order:
 def fields_of(delivery: Delivery, payload: bytes) -> bytes:
     """The entry of a delivery as it was read, for an entry that is gone from its stream."""
     return dump_list(write_entry(delivery.message, payload=payload))
+
+
+def released(deliveries: Sequence[Delivery], *, payload: bytes = b"") -> list[Value]:
+    """What the release script is told of these; `payload` sends them along, for entries that are gone."""
+    args: list[Value] = []
+    for delivery in deliveries:
+        member, count, alone = member_of(delivery)
+        args += (member, count, "1" if alone else "0", fields_of(delivery, payload) if payload else b"")
+    return args
 
 
 def in_calls(items: Sequence[Any]) -> list[Sequence[Any]]:

@@ -17,7 +17,7 @@ from redrive.brokers.redis.keys import GroupKeys
 from redrive.brokers.redis.scripts import LARGEST_CALL, run
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.setting import Setting
-from redrive.brokers.redis.settling import fields_of, in_calls, member_of
+from redrive.brokers.redis.settling import in_calls, member_of, released
 from redrive.brokers.redis.taking import Intake
 from redrive.brokers.redis.vanished import bury
 from redrive.brokers.redis.wire import Value, Wire
@@ -74,7 +74,7 @@ class RedisSubscription:
         self._intake.hold(delivery)
         return delivery
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
         if not items:
             return ()
         try:
@@ -98,10 +98,10 @@ class RedisSubscription:
     async def release(self, deliveries: Sequence[Delivery]) -> None:
         async with self._wire() as wire:
             for part in in_calls([delivery for delivery in deliveries if not self._desk.is_foreign(delivery)]):
-                gone = set(await self._run(wire, "release", _released(part)))
+                gone = set(await self._run(wire, "release", released(part)))
                 again = [delivery for delivery in part if member_of(delivery).member in gone]
                 if again:
-                    await self._run(wire, "release", _released(again, payload=self._setting.payload))
+                    await self._run(wire, "release", released(again, payload=self._setting.payload))
         for delivery in deliveries:
             self._intake.let_go(delivery)
 
@@ -186,11 +186,3 @@ class RedisSubscription:
 
     def _wire(self) -> contextlib.AbstractAsyncContextManager[Wire]:
         return self._server.wire(self._keys.queue)
-
-
-def _released(deliveries: Sequence[Delivery], *, payload: bytes = b"") -> list[Value]:
-    args: list[Value] = []
-    for delivery in deliveries:
-        member, count, alone = member_of(delivery)
-        args += (member, count, "1" if alone else "0", fields_of(delivery, payload) if payload else b"")
-    return args

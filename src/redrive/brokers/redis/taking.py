@@ -16,6 +16,7 @@ from redrive.brokers.redis.keys import GroupKeys
 from redrive.brokers.redis.scripts import LARGEST_CALL, run
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.setting import Setting
+from redrive.brokers.redis.settling import released
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.delivery import Delivery
 from redrive.core.errors import BrokerError
@@ -41,14 +42,11 @@ class Taken(NamedTuple):
 
 
 class Intake:
-    """What one worker takes from its stream, and what it holds. Belongs to one event loop.
-
-    `fresh` are the ids of new entries in hand, `told` the members with a story.
-    """
+    """What one worker takes from its stream. Belongs to one event loop. `told` are members with a story in hand."""
 
     def __init__(self, server: Server, keys: GroupKeys, *, setting: Setting) -> None:
         self.reader = Reader(keys.queue, keys.name, setting.payload)
-        self.fresh: set[bytes] = set()
+        self._last = b"0-0"  # the last new entry that we heard of
         self.told: set[bytes] = set()
         self._server = server
         self._keys = keys
@@ -72,11 +70,8 @@ class Intake:
 
     def let_go(self, delivery: Delivery) -> None:
         """A message has left our hands."""
-        token = delivery.token
-        if isinstance(token, Token):
-            self.told.discard(token.member)
-        else:
-            self.fresh.discard(token)
+        if isinstance(delivery.token, Token):
+            self.told.discard(delivery.token.member)
 
     def expect(self, delay: timedelta) -> None:
         """Something falls due after this delay: if a wait would end later, it ends then."""
@@ -201,13 +196,13 @@ class Intake:
             rows: list[Any] = await run(wire, "stories", self._shared, [*self._who, *members])
             taken += self._tell([[*row[:6], fields, row[7]] for row, (_, fields) in zip(rows, entries, strict=True)])
         if len(taken) > limit:
+            await run(wire, "release", self._shared, [*self._who, *released(taken[limit:])])
             for extra in taken[limit:]:
                 self.let_go(extra)
-            self._stray = True  # handed back at the next call
         return taken[:limit]
 
     def _hand_out(self, entries: Sequence[Any]) -> list[Delivery]:
-        self.fresh.update([entry_id for entry_id, _ in entries])
+        self._last = entries[-1][0]
         return self.reader.fresh(entries, at=self._setting.clock.now())
 
     def _tell(self, rows: Sequence[Any]) -> list[Delivery]:
@@ -217,18 +212,25 @@ class Intake:
         return deliveries
 
     async def _let_strays_go(self, wire: Wire) -> None:
-        """Hand back what the server believes to be in our hands and we do not have: an answer that never came."""
+        """Hand back what the server believes to be in our hands and we do not have: an answer that never came.
+
+        New entries come in the order of their ids: those after the last one that we heard of are strays.
+        """
         name, owner = self._who
         strays: list[Value] = []
         for prefix, stream in ((b"m", self._keys.queue), (b"l", self._keys.lane)):
             after = "-"
             while pending := await wire.call("XPENDING", stream, name, after, "+", LARGEST_CALL, owner):
                 for entry_id, _, _, count in pending:
-                    known = prefix + entry_id in self.told or (prefix == b"m" and entry_id in self.fresh)
-                    if not known:
+                    heard = prefix == b"m" and count == 1 and not _is_later(entry_id, self._last)
+                    if not heard and prefix + entry_id not in self.told:
                         strays += (prefix + entry_id, count, "0", b"")
                 after = f"({pending[-1][0].decode()}"
         for start in range(0, len(strays), 4 * LARGEST_CALL):
             part = strays[start : start + 4 * LARGEST_CALL]
             await run(wire, "release", self._shared, [*self._who, *part])
         self._stray = False
+
+
+def _is_later(one: bytes, other: bytes) -> bool:
+    return [int(part) for part in one.split(b"-")] > [int(part) for part in other.split(b"-")]

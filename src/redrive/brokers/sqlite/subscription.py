@@ -23,7 +23,7 @@ from redrive.brokers.sqlite.writer import Writer
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
 from redrive.core.errors import BrokerUnavailable
-from redrive.core.outcome import Settled, Settlement
+from redrive.core.outcome import Settled, Settlement, as_settlement
 from redrive.core.ports import Clock, Options
 
 FRESH_FIRST_EVERY = 4  # fetches: so that retries, however many, never starve what is new
@@ -72,15 +72,16 @@ class SqliteSubscription:
         operation = partial(reap_and_claim, self._lane, self._holder(), self._options.obituary)
         return await self._writer.write(operation, undo=self._take_back)
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
         if not items:
             return ()
+        whole = [as_settlement(item) for item in items]
         try:
-            return await self._writer.write(partial(settle, self._desk, items))
+            return await self._writer.write(partial(settle, self._desk, whole))
         except BrokerUnavailable as error:
             if not is_full(error):
                 raise
-            return await self._writer.write(partial(settle_acks, self._desk, items, error))
+            return await self._writer.write(partial(settle_acks, self._desk, whole, error))
 
     async def extend(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
         if not deliveries:

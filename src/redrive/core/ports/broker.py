@@ -192,8 +192,8 @@ class Subscription(Protocol):
         """
         ...
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
-        """Carry out outcomes: one round trip, one answer per item, in order.
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
+        """Carry out outcomes: one round trip, one answer per item, in order. A bare delivery is a plain success.
 
         One bad item never fails the others. Raises `BrokerUnavailable` if nothing is known to have been done.
         """

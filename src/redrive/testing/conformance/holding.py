@@ -121,8 +121,25 @@ class Holding(Suite):
         worker, delivery = await bench.one_delivery()
         await worker.release([delivery])
 
+        assert [answer.status for answer in await worker.settle([bench.retry(delivery)])] == ["lost"]
+        assert await bench.counts() == {"waiting": 1}
+
+    async def test_a_released_delivery_can_no_longer_be_acked(self, bench: Bench) -> None:
+        needs(not bench.capabilities.late_success, "late_success=True")
+        worker, delivery = await bench.one_delivery()
+        await worker.release([delivery])
+
         assert [answer.status for answer in await worker.settle([Settlement(delivery)])] == ["lost"]
         assert await bench.counts() == {"waiting": 1}
+
+    async def test_a_late_success_is_a_success(self, bench: Bench) -> None:
+        needs(bench.capabilities.late_success, "late_success=False")
+        worker, delivery = await bench.one_delivery()
+        await worker.release([delivery])
+
+        assert [answer.status for answer in await worker.settle([Settlement(delivery)])] == ["done"]
+        assert await bench.nothing_for(worker)
+        assert await bench.counts() == {}
 
     async def test_what_is_in_hand_at_sign_off_stays_leased_until_the_lease_ends(self, bench: Bench) -> None:
         worker, delivery = await bench.one_delivery()

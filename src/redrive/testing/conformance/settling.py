@@ -23,7 +23,7 @@ class Settling(Suite):
             [
                 Settlement(first),
                 bench.retry(second, timedelta(seconds=5)),
-                Settlement(third),
+                bench.retry(third),
                 bench.give_up(fourth, worker),
             ]
         )
@@ -33,6 +33,17 @@ class Settling(Suite):
 
     async def test_settling_nothing_gives_no_answers(self, bench: Bench) -> None:
         assert list(await (await bench.worker()).settle([])) == []
+
+    async def test_a_bare_delivery_is_a_plain_success(self, bench: Bench) -> None:
+        worker = await bench.worker()
+        await bench.publish(b"1", b"2", b"3")
+        first, second, third = await bench.take(worker, 3)
+        mixed = await worker.settle([first, bench.retry(second, timedelta(seconds=5))])
+        alone = await worker.settle([third])
+
+        assert [answer.status for answer in (*mixed, *alone)] == ["done", "done", "done"]
+        assert [answer.status for answer in await worker.settle([third])] == ["repeated"]
+        assert await bench.counts() == {"scheduled": 1}
 
     async def test_an_acked_message_is_gone(self, bench: Bench) -> None:
         worker, delivery = await bench.one_delivery()
