@@ -62,9 +62,13 @@ class Desk:
         answers: list[Settled] = [DONE] * len(items)
         plain: dict[int, bytes] = {}
         checked: dict[int, Settlement] = {}
+        may_be_plain = not self._setting.options.moves
         for place, item in enumerate(items):
-            entry_id = None if self._setting.options.moves else new_entry(item)
+            if may_be_plain and type(item) is Delivery and type(item[TOKEN]) is bytes:
+                plain[place] = item[TOKEN]
+                continue
             whole = as_settlement(item)
+            entry_id = new_entry(whole) if may_be_plain else None
             if self.is_foreign(whole.delivery):
                 answers[place] = LOST
             elif entry_id is not None:

@@ -29,13 +29,11 @@ def member_of(delivery: Delivery) -> Token:
     return token if isinstance(token, Token) else Token(b"m" + token, 1)
 
 
-def new_entry(item: Settlement | Delivery) -> bytes | None:
+def new_entry(item: Settlement) -> bytes | None:
     """The id of the entry of a new message that went well, with nothing that goes out with its ack; else None."""
-    if isinstance(item, Settlement):
-        if item.outcome is not ACK or item.output is not None or item.report is not None:
-            return None
-        item = item.delivery
-    return item.token if isinstance(item.token, bytes) else None
+    if item.outcome is not ACK or item.output is not None or item.report is not None:
+        return None
+    return item.delivery.token if isinstance(item.delivery.token, bytes) else None
 
 
 class Order:

@@ -28,7 +28,7 @@ MANY: Final = 32
 MOST_DUE: Final = 2 * LARGEST_CALL
 LONGEST_BLOCK: Final = 1.0
 FRESH_FIRST_EVERY: Final = 4
-"""Looks of which one takes nothing that has fallen due: so that retries, however many, never starve what is new."""
+"""Turns of which one begins with what is new: so that retries, however many, never starve it."""
 _AGAIN: Final = 0.05
 _TICK: Final = 0.001  # the server counts in milliseconds
 
@@ -56,7 +56,7 @@ class Intake:
         self._read = ("XREADGROUP", "GROUP", *self._who, "COUNT")
         self._wire: Wire | None = None
         self._looked = 0.0
-        self._looks = 0
+        self._turns = 0
         self._flowing = False
         self._due: float | None = None  # when something falls due next, as far as we know
         self._stray = False
@@ -117,7 +117,8 @@ class Intake:
             self._flowing = len(deliveries) == limit
             if deliveries:
                 return Taken(deliveries)
-        fresh_first = self._looks % FRESH_FIRST_EVERY == 0
+        self._turns += 1
+        fresh_first = self._turns % FRESH_FIRST_EVERY == 0
         deliveries = await self._read_new(wire, limit) if fresh_first and not await self._is_paused(wire) else []
         found = await self._look(wire, limit - len(deliveries)) if len(deliveries) < limit else Taken([])
         deliveries += found.deliveries
@@ -127,7 +128,7 @@ class Intake:
         return found._replace(deliveries=deliveries)
 
     async def _look(self, wire: Wire, limit: int) -> Taken:
-        self._looked, self._looks = time.monotonic(), self._looks + 1
+        self._looked = time.monotonic()
         limit = min(limit, MOST_DUE)
         keys = self._keys
         answer: list[Any] = await run(
