@@ -255,6 +255,7 @@ class Worker:
                 await self._wanted.wait()
                 return
             self._lanes.feed(await self._fetch(missing))
+            await asyncio.sleep(0)  # the lanes start before the next fetch is on its way
 
     def _room(self) -> int:
         """What can start at once: a message in each lane that rests; of batches one whole one is always in reach."""

@@ -90,6 +90,10 @@ class DeadLetterWrapper:
         for wait in self._waits.copy():
             wait.cancel()
 
+    async def aclose(self) -> None:
+        """Close the dead letter queue, from whatever event loop. Idempotent; a letter after that is refused."""
+        await self._dlq.aclose()
+
     def _wrap_async(self, handler: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R | None]]:
         enter = self._entrance(handler)
 
