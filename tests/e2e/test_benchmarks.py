@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from benchmarks.measure import ROOT
+from benchmarks.runs import ROOT
 from benchmarks.sqlite.cases import cases
 
 

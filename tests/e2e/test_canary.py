@@ -301,8 +301,12 @@ async def test_the_unconfirmed_are_sent_again_only_when_asked_for(twenty: Shop) 
     with pytest.raises(NotAllowed):
         await redrives.create(twenty.desk, plan)
 
+    twenty.may_run.clear()
+    carrying = asyncio.ensure_future(twenty.carry_out(await twenty.begin(out, again=True)))
     async with twenty.worker():
-        verdict = await twenty.carry_out(await twenty.begin(out, again=True))
+        await twenty.until(twenty.lives, {(LetterState.REDRIVING, 2)})
+        twenty.may_run.set()
+        verdict = await carrying
         await twenty.settled()
 
     assert "20 resolved, 0 unconfirmed" in verdict

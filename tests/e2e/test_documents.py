@@ -1,9 +1,10 @@
-"""The README and the tutorial are read by newcomers, who type what stands there."""
+"""The README, the tutorial and the page on Redis are read by newcomers, who type what stands there."""
 
 import contextlib
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,9 +12,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+REDIS = ROOT / "docs" / "adapters" / "redis.md"
+LOCAL = "redis://localhost:6379"
 
 
 def files(document: Path) -> dict[str, str]:
@@ -31,16 +36,16 @@ def commands(document: Path) -> list[str]:
 class Folder:
     """An empty folder with the programs of a document, in which its commands are typed."""
 
-    def __init__(self, path: Path, document: Path) -> None:
+    def __init__(self, path: Path, document: Path, *, broker: str = "sqlite:///shop.db") -> None:
         self.path = path
         bin_folder = Path(sys.executable).parent
         self.environment = {
             **os.environ,
             "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-            "REDRIVE_BROKER": "sqlite:///shop.db",
+            "REDRIVE_BROKER": broker,
         }
         for name, text in files(document).items():
-            (path / name).write_text(text)
+            (path / name).write_text(text.replace(LOCAL, broker))
 
     def run(self, command: str, *, status: int = 0) -> str:
         done = subprocess.run(
@@ -132,3 +137,40 @@ def test_the_test_of_the_tutorial_passes(tmp_path: Path) -> None:
     said = folder.run("python -m pytest -q test_first.py")
 
     assert "1 passed" in said
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+def test_the_commands_of_the_page_on_redis_do_what_it_says(tmp_path: Path, empty_redis: str) -> None:
+    folder = Folder(tmp_path, REDIS, broker=empty_redis)
+    added, worker, look, peek, back, *rest = [
+        command.replace("redis-cli", f"redis-cli -u {empty_redis}") for command in commands(REDIS)
+    ]
+    folder.run(added)
+    with folder.running(worker):
+        ends = time.monotonic() + 60
+        while "no_customer" not in (entry := folder.run(look)):
+            assert time.monotonic() < ends, "the letter did not come in time"
+            time.sleep(0.2)
+        peeked = folder.run(peek)
+        redriven = folder.run(back)
+        while "generation" not in folder.run(look):
+            assert time.monotonic() < ends, "the letter did not come back in time"
+            time.sleep(0.2)
+        said = [folder.run(command, status=1 if "doctor" in command else 0) for command in rest]
+
+    for name in (
+        "payload",
+        "original_message_id",
+        "error_type",
+        "error_message",
+        "retry_count",
+        "failed_at",
+        "user_id",
+    ):
+        assert f"\n{name}\n" in f"\n{entry}"
+    assert "no customer" in peeked
+    assert redriven == "redriven 1 of 1 letter of orders:dlq\n"
+    assert [command.split()[1] for command in rest] == ["collect", "incidents", "doctor"]
+    assert "collected 1 new" in said[0]
+    assert "no customer" in said[1]
+    assert "appendonly is off" in said[2]

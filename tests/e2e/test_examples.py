@@ -1,5 +1,6 @@
 """Every example runs to its end and shows what its text promises."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,15 @@ from pathlib import Path
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def output_of(example: str) -> set[str]:
+def output_of(example: str, **environment: str) -> set[str]:
     """The lines that an example printed. Its threads print as they come, so their order says nothing."""
     done = subprocess.run(
-        [sys.executable, EXAMPLES / example], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, EXAMPLES / example],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return set(done.stdout.splitlines())
@@ -26,3 +32,18 @@ def test_a_celery_task_is_retried_given_up_kept_when_refused_and_sent_back() -> 
         "order 4: given up, attempts: 2",
         "sent back: {'number': 4}, charged",
     } <= output_of("celery_task.py")
+
+
+def test_a_faststream_consumer_on_redis_is_retried_given_up_kept_when_refused_and_sent_back(empty_redis: str) -> None:
+    lines = output_of("faststream_redis.py", REDIS_URL=empty_redis)
+
+    assert {
+        "order 4: no letter, pending: 1",
+        "order 1: charged, attempts: 1",
+        "order 2: charged, attempts: 3",
+        "letter: order 3: no longer sold, attempts: 1",
+        "letter: order 4: no longer sold, attempts: 1",
+        "order 3: charged, attempts: 2",
+        "did it work? True",
+    } <= lines
+    assert "did it work? False" not in lines

@@ -16,12 +16,15 @@ import pytest
 
 PYTHON = sys.executable
 REDRIVE = (PYTHON, "-m", "redrive.cli")
+COLLECT = (*REDRIVE, "collect")
+WORKER = (*REDRIVE, "worker", "first:app")
 APP = """
+import os
 from pathlib import Path
 import redrive
 
 version = Path("version").read_text() if Path("version").exists() else "1"
-app = redrive.App("sqlite:///shop.db", name="shop", version=version, grace=5)
+app = redrive.App(os.environ["REDRIVE_BROKER"], name="shop", version=version, grace=5)
 
 
 @app.consumer("orders", retry=0, breaker=None)
@@ -36,11 +39,11 @@ if __name__ == "__main__":
 
 
 class Shop:
-    """A folder with an app, its queue file and its letter store."""
+    """A folder with an app and its letter store; its queue is a file there too, or on a server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, broker: str) -> None:
         self.folder = folder
-        self.env = {**os.environ, "REDRIVE_BROKER": "sqlite:///shop.db", "REDRIVE_LOG_LEVEL": "warning"}
+        self.env = {**os.environ, "REDRIVE_BROKER": broker, "REDRIVE_LOG_LEVEL": "warning"}
         (folder / "first.py").write_text(APP)
 
     def run(self, *words: str, status: int = 0) -> str:
@@ -70,20 +73,27 @@ class Shop:
         return subprocess.Popen(words, cwd=self.folder, env=self.env, preexec_fn=heard)  # noqa: PLW1509 - no threads here
 
     @contextmanager
-    def working(self, *words: str) -> Iterator[None]:
-        process = self.start(*(words or (*REDRIVE, "worker", "first:app")))
+    def working(self, *commands: tuple[str, ...]) -> Iterator[None]:
+        """These programs, for as long as the block lasts; then they are asked to end."""
+        processes = [self.start(*words) for words in commands]
         try:
             yield
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            assert [process.wait(60) for process in processes] == [0] * len(processes)
         finally:
-            process.kill()
-            process.wait()
+            for process in processes:
+                process.kill()
+                process.wait()
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path)
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
+    kind = getattr(request, "param", "sqlite")
+    return Shop(tmp_path, "sqlite:///shop.db" if kind == "sqlite" else request.getfixturevalue("empty_redis"))
+
+
+everywhere = pytest.mark.parametrize("shop", ["sqlite", "redis"], indirect=True)
 
 
 def until(true: Callable[[], bool], *, what: str, within: float = 90) -> None:
@@ -93,16 +103,23 @@ def until(true: Callable[[], bool], *, what: str, within: float = 90) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("words", [(*REDRIVE, "worker", "first:app"), (PYTHON, "first.py")], ids=["worker", "app.run"])
-def test_from_a_bug_to_an_incident_to_a_fix_to_every_letter_resolved(shop: Shop, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("shop", "commands"),
+    [("sqlite", [WORKER]), ("sqlite", [(PYTHON, "first.py")]), ("redis", [(*WORKER, "--processes", "2"), COLLECT])],
+    ids=["sqlite, worker", "sqlite, app.run", "redis, worker and collect"],
+    indirect=["shop"],
+)
+def test_from_a_bug_to_an_incident_to_a_fix_to_every_letter_resolved(
+    shop: Shop, commands: list[tuple[str, ...]]
+) -> None:
     shop.publish(40)
-    with shop.working(*words):
+    with shop.working(*commands):
         until(lambda: shop.states() == {"open": 40}, what="all letters are collected")
         (incident,) = shop.facts("incidents")
         flags = ("--incident", incident["incident_id"], "--canary", "1,5")
         stopped = shop.run("letters", "redrive", *flags, "--yes", status=1)
     (shop.folder / "version").write_text("2")
-    with shop.working(*words):
+    with shop.working(*commands):
         said = shop.run("letters", "redrive", *flags, "--rate", "500/s", "--yes")
 
     assert (incident["open"], incident["queues"]) == (40, ["orders"])
@@ -113,15 +130,16 @@ def test_from_a_bug_to_an_incident_to_a_fix_to_every_letter_resolved(shop: Shop,
     assert shop.facts("audit", "verify") == [{"holds": True}]
 
 
+@everywhere
 def test_without_a_collector_beside_the_worker_the_redrive_hears_the_answers_itself(shop: Shop) -> None:
-    worker = (*REDRIVE, "worker", "first:app", "--no-collect")
+    worker = (*WORKER, "--no-collect")
     shop.publish(10)
-    with shop.working(*worker):
+    with shop.working(worker):
         until(lambda: shop.facts("dlq", "length", "--queue", "orders")[0]["length"] == 10, what="all are dead")
     uncollected = shop.states()
     shop.run("collect", "--once")
     (shop.folder / "version").write_text("2")
-    with shop.working(*worker):
+    with shop.working(worker):
         said = shop.run("letters", "redrive", "--queue", "orders", "--canary", "2", "--yes")
 
     assert uncollected == {}
@@ -130,7 +148,7 @@ def test_without_a_collector_beside_the_worker_the_redrive_hears_the_answers_its
 
 def test_an_interrupted_redrive_goes_on_where_it_was(shop: Shop) -> None:
     shop.publish(30)
-    with shop.working():
+    with shop.working(WORKER):
         until(lambda: shop.states() == {"open": 30}, what="all letters are collected")
     (shop.folder / "version").write_text("2")
 
@@ -139,7 +157,7 @@ def test_an_interrupted_redrive_goes_on_where_it_was(shop: Shop) -> None:
     sending.send_signal(signal.SIGINT)
     interrupted = sending.wait(60)
     (redrive,) = shop.facts("redrives")
-    with shop.working():
+    with shop.working(WORKER):
         shop.run("redrives", "resume", redrive["redrive_id"])
 
     assert interrupted == 130
@@ -148,16 +166,17 @@ def test_an_interrupted_redrive_goes_on_where_it_was(shop: Shop) -> None:
     assert len(shop.facts("redrives")) == 1
 
 
+@everywhere
 def test_collect_as_a_process_of_its_own_takes_up_what_was_begun_elsewhere(shop: Shop) -> None:
     shop.publish(5)
-    with shop.working(*REDRIVE, "worker", "first:app", "--no-collect"), shop.working(*REDRIVE, "collect"):
+    with shop.working((*WORKER, "--no-collect"), COLLECT):
         until(lambda: shop.states() == {"open": 5}, what="all letters are collected")
     sending = shop.start(*REDRIVE, "letters", "redrive", "--all", "--yes")
     until(lambda: shop.states() == {"redriving": 5}, what="all are sent")
     sending.kill()
     sending.wait()
     (shop.folder / "version").write_text("2")
-    with shop.working(*REDRIVE, "worker", "first:app", "--no-collect"), shop.working(*REDRIVE, "collect"):
+    with shop.working((*WORKER, "--no-collect"), COLLECT):
         until(lambda: shop.facts("redrives")[0]["state"] == "done", what="the redrive has ended")
 
     assert shop.states() == {"resolved": 5}
@@ -165,7 +184,7 @@ def test_collect_as_a_process_of_its_own_takes_up_what_was_begun_elsewhere(shop:
 
 def test_a_letter_is_tried_here_and_becomes_a_test_that_fails_until_the_bug_is_fixed(shop: Shop) -> None:
     shop.publish(1)
-    with shop.working():
+    with shop.working(WORKER):
         until(lambda: shop.states() == {"open": 1}, what="the letter is collected")
     letter_id = shop.facts("letters", "list")[0]["letter_id"]
     before = shop.run("letters", "try", letter_id[:8], "first:app", status=1)

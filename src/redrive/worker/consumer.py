@@ -131,6 +131,8 @@ def _place(value: str | DeadLetterPlace) -> DeadLetterPlace:
 def _queue_name(value: object) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
         raise ValueError(f"expected the name of a queue, got {value!r}")
+    if value is not None and "://" in value:
+        raise ValueError("expected the name of a queue on the consumer's own broker, got a URL")
     return value
 
 

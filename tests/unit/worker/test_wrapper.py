@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from celery.exceptions import Ignore, Retry
 
-from redrive.core.errors import DeadLetterError, DeadLetterQueueFull
+from redrive.core.errors import DeadLetterError, DeadLetterQueueClosed, DeadLetterQueueFull
 from redrive.core.event import BrokerFaulted, HandlerFailed, LetterRefused, LetterWritten
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater
@@ -271,3 +271,12 @@ async def test_a_report_that_fails_does_not_undo_the_success() -> None:
 
     assert await bench.wrap(recovering(0))(b"7") == "charged"
     assert [event.call for event in bench.told(BrokerFaulted)] == ["report"]
+
+
+async def test_after_closing_a_letter_is_refused_and_the_message_stays_with_the_framework() -> None:
+    bench = Bench(retry=0)
+    await bench.wrap.aclose()
+    await bench.wrap.aclose()
+
+    with pytest.raises(DeadLetterQueueClosed):
+        await bench.wrap(out_of_stock)(b"7")
