@@ -8,20 +8,27 @@ def _nothing() -> Sequence[str]:
     return ()
 
 
+def _calm() -> Mapping[str, int]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
     """An adapter under test: a URL at which nothing has happened yet, and a few facts.
 
-    `version` is shown in the report. `stage` (`module:function`) is called with the `Site` in every process before
-    the broker is opened, to add points inside the adapter; `points` are their names. `faults` are things the nemesis
-    may do to the system behind the adapter, such as killing a server. `outcomes` is the pattern of the outcomes
-    queue. `leaks` tells what should not be left when everything is done.
+    `url` is for the processes of a run; `look_url`, if it has one, is for the harness, which looks past what the
+    processes have to bear. `version` is shown in the report. `module` is called in the processes: `set_stage(site)`
+    before the broker is opened, to add points and bugs inside the adapter, and `forget_returns(site)`, the planted
+    bug of a way back. `points` are the names of those points. `faults` are things that the nemesis may do to the
+    system behind the adapter, such as killing a server; `calm` ends those that go on by themselves, and tells how
+    often each has struck. `leaks` tells what should not be left when everything is done.
     """
 
     url: str
     version: str
-    stage: str = ""
+    look_url: str = ""
+    module: str = ""
     points: Sequence[str] = ()
     faults: Mapping[str, Callable[[], None]] = field(default_factory=dict)
-    outcomes: str = "{queue}.outcomes"
+    calm: Callable[[], Mapping[str, int]] = _calm
     leaks: Callable[[], Sequence[str]] = _nothing

@@ -14,7 +14,7 @@ from typing import cast
 from redrive.core.delivery import Delivery
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
-from redrive.core.outcome import ACK, DONE, RetryLater, Settled, Settlement, SettleStatus
+from redrive.core.outcome import ACK, DONE, RetryLater, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.ports import Broker, Subscription
 from redrive.core.wire import to_fields
 from tests.crash.passing import Passing
@@ -32,6 +32,12 @@ class Bug(Passing):
         self._broker = broker
         self._site = site
 
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
+        return await self._settle([as_settlement(item) for item in items])
+
+    async def _settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+        return await self._inner.settle(items)
+
     async def _copy_to_dlq(self, letter: DeadLetter) -> None:
         """Write a letter as a program without a key for it would: as one more message."""
         body = letter.payload or b""
@@ -46,14 +52,19 @@ class GoneAtFetch(Bug):
         await self._inner.settle([Settlement(delivery) for delivery in deliveries])
         return deliveries
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def fetch_suspect(self) -> Delivery | None:
+        delivery = await self._inner.fetch_suspect()
+        await self._inner.settle([] if delivery is None else [Settlement(delivery)])
+        return delivery
+
+    async def _settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
         return [DONE] * len(items)
 
 
 class LetterThenAck(Bug):
     """Gives up in two steps: a copy into the DLQ, then an ack. A process may die in between."""
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def _settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
         for item in items:
             if item.letter is not None:
                 await self._copy_to_dlq(item.letter)
@@ -83,7 +94,7 @@ class DeliveriesAsAttempts(Bug):
 class NoFence(Bug):
     """Writes its letter even if the message has passed to somebody else."""
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def _settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
         answers = await self._inner.settle(items)
         for item, answer in zip(items, answers, strict=True):
             if answer.status is SettleStatus.LOST and item.letter is not None:
@@ -119,7 +130,7 @@ class RetryInMemory(Bug):
         soon = timedelta(seconds=self._site.scenario.retry_delay)
         return await self._inner.fetch(limit, wait=min(wait, soon))
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def _settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
         for item in items:
             if isinstance(item.outcome, RetryLater):
                 delay = (item.outcome.delay or timedelta(0)).total_seconds()
@@ -136,7 +147,7 @@ class RetryInMemory(Bug):
 class TextOnly(Bug):
     """Takes every payload for text."""
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
+    async def _settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
         return await self._inner.settle([item._replace(letter=self._as_text(item.letter)) for item in items])
 
     def _as_text(self, letter: DeadLetter | None) -> DeadLetter | None:

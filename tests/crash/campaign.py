@@ -10,8 +10,8 @@ from redrive.core.ports import Broker
 from redrive.wiring import connect
 from tests.crash.adapter import Adapter
 from tests.crash.checker import After, Evidence, Verdict, check
-from tests.crash.inspection import count_left, find_letters, prepare, read_reports
-from tests.crash.journal import Reader
+from tests.crash.inspection import count_in_hand, count_left, find_letters, prepare, read_reports
+from tests.crash.journal import Reader, Word
 from tests.crash.nemesis import Nemesis
 from tests.crash.points import EVERY_ADAPTER, REDRIVER_POINTS
 from tests.crash.producer import deal_for
@@ -20,6 +20,7 @@ from tests.crash.troupe import Process, Troupe
 
 LOOK = 0.05
 LIMIT = 300.0  # seconds for each phase of a run; what is unfinished then is stuck
+SILENT = 15  # leases without a start, after which it is stuck as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ async def run(
 ) -> Result:
     """Run a scenario on an adapter, in an empty folder. Raises nothing about what it finds: that is the verdict."""
     began = time.monotonic()
-    replace(scenario, url=adapter.url, stage=adapter.stage).save(folder)
+    replace(scenario, url=adapter.url, module=adapter.module).save(folder)
     site = Site.at(folder)
-    broker = connect(adapter.url)
+    broker = connect(adapter.look_url or adapter.url)
     campaign = Campaign(site, adapter, broker=broker, limit=limit)
     try:
         evidence = await campaign.fight()
@@ -54,8 +55,9 @@ async def run(
 
 
 def everywhere(scenario: Scenario, adapter: Adapter) -> Scenario:
-    """The scenario with a kill at every named point, and zombies before an ack and before a give-up."""
-    return replace(scenario, points=(*EVERY_ADAPTER, *adapter.points), stops=("before an ack", "before a give-up"))
+    """The scenario with a kill at every named point, and zombies before every kind of outcome."""
+    stops = ("before an ack", "before a retry", "before a give-up")
+    return replace(scenario, points=(*EVERY_ADAPTER, *adapter.points), stops=stops)
 
 
 class Campaign:
@@ -74,6 +76,9 @@ class Campaign:
         await prepare(self._broker)
         nemesis = Nemesis(self._site, self._troupe, self._reader, adapter=self._adapter)
         await nemesis.rage(self._limit)
+        for fault, times in self._adapter.calm().items():
+            for _ in range(times):
+                self._site.journal.note(Word.FAULT, pid=0, note=fault)
         await self._drain()
         self._troupe.end()
         scenario = self._site.scenario
@@ -82,6 +87,7 @@ class Campaign:
             journal=self._reader.entries(),
             letters=await find_letters(self._broker),
             left=await count_left(self._broker),
+            abandoned=await count_in_hand(self._broker),
             crash_limit=scenario.crash_limit,
             max_attempts=scenario.retries + 1,
             retry_delay=scenario.retry_delay,
@@ -104,7 +110,7 @@ class Campaign:
         after = After(
             letters=await find_letters(self._broker),
             left=await count_left(self._broker),
-            reports=await read_reports(self._broker, self._adapter.outcomes),
+            reports=await read_reports(self._broker),
             leaks=[*_leaks_of(supervisor), *self._adapter.leaks()],
         )
         return replace(evidence, journal=self._reader.entries(), points=self._site.scenario.points, after=after)
@@ -115,8 +121,15 @@ class Campaign:
         self._site.journal.close()
 
     async def _drain(self) -> None:
-        end = time.monotonic() + self._limit
-        while await count_left(self._broker) and time.monotonic() < end:  # noqa: ASYNC110 - another process's event
+        """Wait until nothing is left, or nothing has started for many leases, or the time is over."""
+        began = started_at = time.monotonic()
+        started = 0
+        while await count_left(self._broker):
+            now = time.monotonic()
+            if started < len(self._reader.of(Word.START)):
+                started, started_at = len(self._reader.of(Word.START)), now
+            if now - began > self._limit or now - started_at > SILENT * self._site.scenario.lease:
+                return
             await asyncio.sleep(LOOK)
 
     async def _ended(self, process: Process) -> None:

@@ -19,6 +19,7 @@ ZEROS: Mapping[str, str] = {
     "copies": "messages beyond the first with the same number",
     "early": "retries that started before they were due",
     "stuck": "unfinished at the time limit",
+    "abandoned": "in the hands of processes that were gone, at the time limit",
     "undone": "acknowledged, and not done after the whole DLQ was redriven",
     "unreported": "redriven letters without exactly one report of success",
     "leaks": "things that should not be left in a drained broker",
@@ -42,12 +43,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything the checker may know. `letters` and `left` are from the moment when the queues had drained."""
+    """Everything the checker may know.
+
+    `letters`, `left` and `abandoned` are from the moment when the queues had drained, or would not drain.
+    """
 
     plans: Mapping[str, Plan]
     journal: Sequence[Entry]
     letters: Sequence[Found] = ()
     left: int = 0
+    abandoned: int = 0
     crash_limit: int = 3
     max_attempts: int = 4
     retry_delay: float = 0.0
@@ -96,6 +101,7 @@ def check(evidence: Evidence) -> Verdict:
         "copies": [name for name, origins in told.origins.items() for _ in range(len(origins) - 1)],
         "early": list(told.early(evidence.retry_delay)),
         "stuck": ["a message"] * evidence.left,
+        "abandoned": ["a message"] * evidence.abandoned,
         "unreached": sorted({*evidence.points} - told.points),
     }
     zeros |= _check_after(evidence, told)

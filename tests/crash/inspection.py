@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from redrive.core.message import as_headers
 from redrive.core.outcome import Settlement
+from redrive.core.place import named
 from redrive.core.ports import Broker, DeadEntry, NativeDeadLetters, Options
 from redrive.core.wire import load_outcome
 from tests.crash.checker import Found
@@ -46,11 +47,16 @@ async def count_left(broker: Broker) -> int:
     return left
 
 
-async def read_reports(broker: Broker, pattern: str) -> Mapping[tuple[str, int], int]:
-    """How often each redrive was reported as a success; `pattern` names the outcomes queue of a queue."""
+async def count_in_hand(broker: Broker) -> int:
+    """How many messages are in the hands of some process, over all queues."""
+    return sum([(await broker.depth(queue, group=GROUP)).in_flight for queue in QUEUES])
+
+
+async def read_reports(broker: Broker) -> Mapping[tuple[str, int], int]:
+    """How often each redrive was reported as a success."""
     reports: Counter[tuple[str, int]] = Counter()
     for queue in QUEUES:
-        name = pattern.replace("{queue}", queue)
+        name = named(broker.capabilities.outcomes, queue)
         subscription = await broker.subscribe(name, group="checker", options=Options(owner="checker"))
         while deliveries := await subscription.fetch(PAGE, wait=timedelta(0)):
             outcomes = [load_outcome(delivery.message.body) for delivery in deliveries]

@@ -15,6 +15,7 @@ from tests.crash.troupe import Process, Troupe
 
 LOOK = 0.02
 PATIENCE = 10.0  # for a victim to show up
+NOTED = 1.0  # for one that was struck at a point to have noted it
 
 Strike = Callable[[], Awaitable[None]]
 
@@ -65,7 +66,7 @@ class Nemesis:
         scenario = self._site.scenario
         rare: list[Strike] = [self._stop_worker, self._kill_supervisor, self._kill_producer]
         rare += [partial(self._do_to_system, name) for name in self._adapter.faults]
-        rare = [strike for strike in rare for _ in range(max(1, scenario.kills // 10))] + [self._kill_suspects]
+        rare = [strike for strike in rare for _ in range(max(1, scenario.kills // 15))] + [self._kill_suspects]
         strikes = rare[: scenario.kills // 2]
         strikes += [self._kill_worker] * (scenario.kills - len(strikes))
         strikes += [partial(self._arm, name, signal.SIGKILL) for name in scenario.points if name not in REDRIVER_POINTS]
@@ -101,34 +102,43 @@ class Nemesis:
 
     async def _do_to_system(self, name: str) -> None:
         self._site.journal.note(Word.FAULT, pid=0, note=name)
-        await asyncio.to_thread(self._adapter.faults[name])
+        striking = asyncio.ensure_future(asyncio.to_thread(self._adapter.faults[name]))
+        try:
+            await asyncio.shield(striking)
+        except asyncio.CancelledError:
+            await striking  # nothing drains on a system that was left down
+            raise
 
     async def _arm(self, name: str, strike: signal.Signals) -> None:
         """Arm a point until it is reached; who is stopped there goes on when its message has passed to another."""
         await self._until(lambda: name not in self._site.points.armed())
-        known = len(self._reader.of(Word.POINT))
         while True:
-            if name not in self._site.points.armed():  # not yet, or killed elsewhere before it could note it
-                self._site.points.arm(name, strike=strike)
-            await asyncio.sleep(LOOK)
-            entry = self._reached(name, since=known)
-            if entry is None:
-                continue
             known = len(self._reader.of(Word.POINT))
-            if strike is signal.SIGKILL or await self._let_lose(entry.pid, entry.id):
+            self._site.points.arm(name, strike=strike)
+            await self._until(lambda: name not in self._site.points.armed())
+            entry = await self._reached(name, since=known)
+            if entry is not None and (strike is signal.SIGKILL or await self._let_lose(entry.pid, entry.id)):
                 return
 
-    def _reached(self, name: str, *, since: int) -> Entry | None:
-        points = self._reader.of(Word.POINT)[since:]
-        return next((entry for entry in points if entry.note.endswith(f": {name}")), None)
+    async def _reached(self, name: str, *, since: int) -> Entry | None:
+        """Who was struck at a point; None if it was killed elsewhere before it could note it."""
+        for _ in range(round(NOTED / LOOK)):
+            points = self._reader.of(Word.POINT)[since:]
+            found = next((entry for entry in points if entry.note.endswith(f": {name}")), None)
+            if found is not None:
+                return found
+            await asyncio.sleep(LOOK)
+        return None
 
-    async def _let_lose(self, pid: int, *ids: str) -> bool:
-        """Let a stopped process go on when somebody else has started one of its messages; False if nobody has.
+    async def _let_lose(self, pid: int, name: str = "") -> bool:
+        """Let a stopped process go on when somebody else has started a message of its; False if nobody has.
 
-        It may be idle, or it may have been stopped with a lock in its hands that nobody gets past.
+        The named one, or any that it has begun. It may be idle, or it may have been stopped with a lock in its hands
+        that nobody gets past.
         """
         retried = {entry.id for entry in self._reader.of(Word.FAIL)}  # these go to others anyway
-        its = {entry.id for entry in self._reader.of(Word.START) if entry.pid == pid} - retried | {*ids}
+        begun = {entry.id for entry in self._reader.of(Word.START) if entry.pid == pid} - retried
+        its = {name} if name else begun
         known = len(self._reader.of(Word.START))
         self._struck.add(pid)
         try:

@@ -12,7 +12,7 @@ from tests.crash.staged import open_broker
 
 TOGETHER = 10  # publishes under way at once
 AHEAD = 200  # messages sent and not started: more are sent when there are fewer
-PATIENCE = 25  # looks at the journal before more are sent all the same
+PATIENCE = 100  # looks at the journal before more are sent all the same
 LOOK = 0.01
 
 

@@ -75,6 +75,7 @@ def return_table(results: Sequence[WayBackResult]) -> str:
     seeds = ", ".join(str(result.scenario.seed) for result in results)
     seconds = ", ".join(f"{result.seconds:.0f}" for result in results)
     lines = [
+        results[0].adapter.version,
         f"{len(results)} way{'s'[: len(results) > 1]} back, seed {seeds}, {seconds} s",
         "",
         *(f"{number:>8}  {name.removeprefix('fault: ')}" for name, number in shown.items()),

@@ -23,8 +23,8 @@ class Scenario:
     """One run. `kills` counts what the nemesis does at random; named points come on top.
 
     At each of `points` one process is killed, at each of `stops` one stands still until its lease is over.
-    `stage` names a function (`module:function`) that an adapter wants called in every process; `bug` names one of
-    `bugs.py`. Times are in seconds, and short: a run waits for leases and retries again and again.
+    `module` is the adapter's, which every process calls. `bug` names a planted one. Times are in seconds, and short: a
+    run waits for leases and retries again and again.
     """
 
     url: str = ""
@@ -42,7 +42,7 @@ class Scenario:
     pause: float = 0.01
     points: Sequence[str] = ()
     stops: Sequence[str] = ()
-    stage: str = ""
+    module: str = ""
     bug: str = ""
 
     def save(self, folder: Path) -> None:

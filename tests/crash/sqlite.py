@@ -26,7 +26,7 @@ def sqlite(path: Path) -> Adapter:
     return Adapter(
         url=f"sqlite:///{path}",
         version=f"SQLite {sqlite3.sqlite_version}",
-        stage="tests.crash.sqlite:set_stage",
+        module=__name__,
         points=POINTS,
         leaks=lambda: _leaks(path),
     )
@@ -38,6 +38,12 @@ def set_stage(site: Site) -> None:
         StagedConnection.points = site.points
         site.points.holds_lock = lambda: StagedConnection.is_writing
         sqlite3.connect = partial(sqlite3.connect, factory=StagedConnection)  # type: ignore[assignment]
+
+
+def forget_returns(site: Site) -> None:
+    """Let the broker forget what was sent back."""
+    with closing(sqlite3.connect(site.scenario.url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("DELETE FROM once WHERE key LIKE 'back %'")
 
 
 class StagedConnection(sqlite3.Connection):

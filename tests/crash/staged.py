@@ -8,7 +8,7 @@ from typing import Any, cast
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
 from redrive.core.message import Message
-from redrive.core.outcome import ACK, GiveUp, Settled, Settlement, SettleStatus
+from redrive.core.outcome import ACK, GiveUp, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.ports import Broker, Options, Subscription
 from redrive.wiring import connect
 from tests.crash import bugs
@@ -20,9 +20,8 @@ from tests.crash.scenario import Site
 
 def open_broker(site: Site) -> Broker:
     """The broker of a run, staged as its adapter wants it, and with the run's planted bug if it has one."""
-    if site.scenario.stage:
-        module, _, function = site.scenario.stage.partition(":")
-        getattr(importlib.import_module(module), function)(site)
+    if site.scenario.module:
+        importlib.import_module(site.scenario.module).set_stage(site)
     return cast("Broker", StagedBroker(connect(site.scenario.url), site=site))
 
 
@@ -44,7 +43,7 @@ class StagedBroker:
 
     async def subscribe(self, queue: str, *, group: str, options: Options) -> Subscription:
         inner = await self._inner.subscribe(queue, group=group, options=options)
-        if self._site.scenario.bug:
+        if self._site.scenario.bug in bugs.BUGS:
             inner = bugs.plant(inner, broker=self._inner, queue=queue, site=self._site)
         return cast("Subscription", StagedSubscription(inner, site=self._site))
 
@@ -59,6 +58,7 @@ class StagedSubscription(Passing):
         super().__init__(inner)
         self._site = site
         self._reach = site.points.reach
+        self._ended: set[tuple[str, int]] = set()  # attempts of which the answer to their outcome tells what is lost
 
     async def fetch(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
         deliveries = await self._inner.fetch(limit, wait=wait)
@@ -72,16 +72,18 @@ class StagedSubscription(Passing):
             self._reach("suspect taken, not started", _ids([delivery]))
         return delivery
 
-    async def settle(self, items: Sequence[Settlement]) -> Sequence[Settled]:
-        alone = any(item.delivery.alone for item in items)
-        kinds = {_kind(item): item.delivery for item in items}
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
+        settlements = [as_settlement(item) for item in items]
+        alone = any(item.delivery.alone for item in settlements)
+        kinds = {_kind(item): item.delivery for item in settlements}
         if not alone:
             for kind, delivery in kinds.items():
                 self._reach(f"before {kind}", _ids([delivery]))
-        elif not any(item.delivery.crashes for item in items):
-            self._reach("suspect done, not settled", _ids(item.delivery for item in items))
+        elif not any(item.delivery.crashes for item in settlements):
+            self._reach("suspect done, not settled", _ids(item.delivery for item in settlements))
+        self._ended.update(_attempt(item.delivery) for item in settlements)
         answers = await self._inner.settle(items)
-        for item, answer in zip(items, answers, strict=True):
+        for item, answer in zip(settlements, answers, strict=True):
             if answer.status is SettleStatus.LOST:
                 self._note_fenced(item.delivery)
         if alone:
@@ -94,11 +96,16 @@ class StagedSubscription(Passing):
     async def extend(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
         lost = await self._inner.extend(deliveries)
         for delivery in lost:
-            self._note_fenced(delivery)
+            if _attempt(delivery) not in self._ended:
+                self._note_fenced(delivery)
         return lost
 
     def _note_fenced(self, delivery: Delivery) -> None:
         self._site.journal.note(Word.FENCED, id=_name_of(delivery))
+
+
+def _attempt(delivery: Delivery) -> tuple[str, int]:
+    return delivery.message.id, delivery.attempt
 
 
 def _name_of(delivery: Delivery) -> str:

@@ -83,6 +83,10 @@ def test_what_is_left_at_the_time_limit_is_stuck_and_not_lost() -> None:
     assert (len(verdict.zeros["stuck"]), len(verdict.zeros["lost"])) == (2, 1)
 
 
+def test_what_a_dead_process_still_holds_at_the_time_limit_is_abandoned() -> None:
+    assert check(evidence([OK], sent("r:1"), left=1, abandoned=1)).red == ["stuck", "abandoned"]
+
+
 def test_a_poisonous_message_that_is_left_is_stuck_and_not_missed() -> None:
     assert check(evidence([POISON], sent("r:2"), left=1)).red == ["stuck"]
 

@@ -69,6 +69,15 @@ def test_what_went_wrong_turns_its_own_count_red(name: str) -> None:
     assert check_return(replace(GOOD, **BAD[name])).red == [name]
 
 
+def test_a_second_run_after_the_worker_was_killed_is_shown_and_is_no_mistake() -> None:
+    again = RUNS[0]._replace(pid=KILLED.pid)
+
+    verdict = check_return(replace(GOOD, journal=(*GOOD.journal, again)))
+
+    assert verdict.red == []
+    assert verdict.shown["re-executions"] == 1
+
+
 @pytest.mark.parametrize(
     "changes",
     [

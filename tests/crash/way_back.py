@@ -1,6 +1,7 @@
-"""A way back from beginning to end: everything dies, is collected, and is sent back by a process that is killed.
+"""A way back from beginning to end: everything dies, is collected and sent back, and everybody is killed meanwhile.
 
-publish ──▶ worker, broken ──▶ DLQ ──▶ store ──▶ redriver, killed again and again ──▶ worker, fixed ──▶ resolved
+publish ──▶ worker, broken ──▶ DLQ ──▶ collector ──▶ store ──▶ redriver ──▶ worker, fixed ──▶ resolved
+                                        killed                  killed       killed
 """
 
 import asyncio
@@ -21,9 +22,10 @@ from redrive.core.redrive import ItemStatus, Redrive, RedriveState
 from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Wanted, select
-from redrive.wiring import collector, connect, open_store
+from redrive.wiring import connect, open_store
+from tests.crash.adapter import Adapter
 from tests.crash.checker import Verdict
-from tests.crash.journal import Reader
+from tests.crash.journal import Reader, Word
 from tests.crash.plan import RETURNS
 from tests.crash.scenario import GROUP, Scenario, Site
 from tests.crash.troupe import Process, Troupe
@@ -33,6 +35,7 @@ from tests.crash.way_back_redriver import POINTS
 CANARY = (1, 5, 25)
 SENDING = 3.0  # seconds that a redrive takes without anybody being killed: there is a middle to be killed in
 MOMENT = 0.15  # seconds; while it is sending, a redrive claims every tenth of one
+INSTANT = 0.02  # seconds; collecting is quicker than that
 LOOK = 0.005
 LIMIT = 120.0  # seconds for each phase; what is unfinished then is counted
 
@@ -42,35 +45,43 @@ class Result:
     """What a way back came to."""
 
     scenario: Scenario
+    adapter: Adapter
     verdict: Verdict
     seconds: float
     stderr: str
 
 
-async def run(scenario: Scenario, *, folder: Path, points: Sequence[str] = POINTS) -> Result:
-    """Run a scenario on SQLite, in an empty folder. Raises nothing about what it finds: that is the verdict."""
+async def run(scenario: Scenario, *, adapter: Adapter, folder: Path, points: Sequence[str] = POINTS) -> Result:
+    """Run a scenario on an adapter, in an empty folder. Raises nothing about what it finds: that is the verdict.
+
+    The scenario's kills are for each: as many collectors, redrivers and workers are killed.
+    """
     began = time.monotonic()
-    replace(scenario, url=f"sqlite:///{folder / 'queue.db'}").save(folder)
+    replace(scenario, url=adapter.url, module=adapter.module).save(folder)
     site = Site.at(folder)
-    broker, store = connect(site.scenario.url), open_store(f"sqlite:///{folder / 'letters.db'}")
-    way_back = WayBack(site, broker, store)
+    broker = connect(adapter.look_url or adapter.url)
+    store = open_store(f"sqlite:///{folder / 'letters.db'}")
+    way_back = WayBack(site, adapter, broker=broker, store=store)
     try:
         await way_back.die()
+        await way_back.collect()
         redrive = await way_back.begin()
         unended = await way_back.carry_out(redrive, points=points)
-        found = await way_back.look(redrive, unended=unended, strikes=scenario.kills + len(points))
+        found = await way_back.look(redrive, unended=unended, strikes=3 * scenario.kills + len(points))
     finally:
         way_back.close()
         await store.aclose()
         await broker.aclose()
-    return Result(site.scenario, check_return(found), time.monotonic() - began, (folder / "stderr").read_text())
+    seconds = time.monotonic() - began
+    return Result(site.scenario, adapter, check_return(found), seconds, (folder / "stderr").read_text())
 
 
 class WayBack:
     """The phases of a way back."""
 
-    def __init__(self, site: Site, broker: Broker, store: Store) -> None:
+    def __init__(self, site: Site, adapter: Adapter, *, broker: Broker, store: Store) -> None:
         self._site = site
+        self._adapter = adapter
         self._broker = broker
         self._store = store
         self._clock = SystemClock()
@@ -80,14 +91,17 @@ class WayBack:
         self._random = Random(site.scenario.seed)
 
     async def die(self) -> None:
-        """Publish everything to a worker that refuses it, and collect the letters."""
+        """Publish everything to a worker that refuses it."""
         await self._broker.publish(RETURNS, [Message("", RETURNS, name.encode()) for name in self._names])
         worker = self._troupe.start("way_back_app")
-        dead_letters = self._broker.dead_letters(RETURNS)
-        await _until(lambda: _reached(dead_letters.length, len(self._names)))
+        await _until(lambda: _reached(self._broker.dead_letters(RETURNS).length, len(self._names)))
         await self._dismiss(worker)
-        async with asyncio.timeout(LIMIT), collector(self._broker, self._store, queues=[RETURNS]) as collecting:
-            await collecting.drained()
+
+    async def collect(self) -> None:
+        """Kill one collector after the other at its work, then let the last one end."""
+        for due in self._dues(self._site.scenario.kills):
+            await self._kill_at(self._collected, due, kind="SIGKILL of the collector", within=INSTANT)
+        await self._ended(self._troupe.start("way_back_redriver"))
 
     async def begin(self) -> Redrive:
         """Begin the redrive of all letters, and let a fixed worker wait for them."""
@@ -100,11 +114,11 @@ class WayBack:
 
     async def carry_out(self, redrive: Redrive, *, points: Sequence[str]) -> Sequence[str]:
         """Kill one redriver after the other, then let the last one end; return what did not end as it should."""
-        worker = self._troupe.start("way_back_app")
+        working = asyncio.create_task(self._kill_workers())
         for due in self._dues(self._site.scenario.kills):
-            await self._kill_at(redrive, due)
+            await self._kill_at(lambda: self._claimed(redrive), due, kind="SIGKILL of the redriver")
         await _until(self._is_drained)
-        await self._dismiss(worker)  # whoever follows must send again, and not be spared it by an answer
+        await self._dismiss(await working)  # whoever follows must send again, and not be spared it by an answer
         for point in points:
             self._site.points.arm(point)
             await self._ended(self._troupe.start("way_back_redriver"))
@@ -134,19 +148,38 @@ class WayBack:
         """When to kill: at so many letters on their way, the canaries included; room is left for named points."""
         return sorted(self._random.randrange(int(len(self._names) * 0.8)) for _ in range(kills))
 
-    async def _kill_at(self, redrive: Redrive, due: int) -> None:
-        """Kill a redriver when so many letters are claimed, but not before it has claimed some itself."""
-        due = max(due, await self._claimed(redrive))
+    async def _kill_at(
+        self, count: Callable[[], Awaitable[int]], due: int, *, kind: str, within: float = MOMENT
+    ) -> None:
+        """Kill who collects and redrives when the count is so far, but not before it has done some of it itself."""
+        due = max(due, await count())
         process = self._troupe.start("way_back_redriver")
 
         async def is_due() -> bool:
-            return await self._claimed(redrive) > due or process.poll() is not None
+            return await count() > due or process.poll() is not None
 
         await _until(is_due)
-        await asyncio.sleep(self._random.random() * MOMENT)  # it may be anywhere between two claims
+        await asyncio.sleep(self._random.random() * within)  # it may be anywhere between two steps
+        await self._kill(process, kind=kind)
+
+    async def _kill_workers(self) -> Process:
+        """Kill one worker after the other when redriven messages have run; return the one that is left to work."""
+        for due in self._dues(self._site.scenario.kills):
+            worker = self._troupe.start("way_back_app")
+            await _until(lambda due=due: _reached(self._ran, due))  # type: ignore[misc]
+            await self._kill(worker, kind="SIGKILL of the worker")
+        return self._troupe.start("way_back_app")
+
+    async def _kill(self, process: Process, *, kind: str) -> None:
         if process.poll() is None:
-            self._troupe.strike(process.pid, signal.SIGKILL, kind="SIGKILL of the redriver")
+            self._troupe.strike(process.pid, signal.SIGKILL, kind=kind)
         await self._ended(process)
+
+    async def _collected(self) -> int:
+        return sum((await self._store.stats()).by_state.values())
+
+    async def _ran(self) -> int:
+        return sum(entry.generation > 0 for entry in self._reader.of(Word.START))
 
     async def _claimed(self, redrive: Redrive) -> int:
         return redrive.total - (await self._store.progress(redrive.redrive_id)).count(ItemStatus.PLANNED)
@@ -160,7 +193,7 @@ class WayBack:
             progress=await self._store.progress(redrive.redrive_id),
             claims=await self._claims(),
             by_state=(await self._store.stats()).by_state,
-            left=await self._left(),
+            left=[*await self._left(), *self._adapter.leaks()],
             unended=unended,
             strikes=strikes,
         )

@@ -16,7 +16,7 @@ IS_FIXED = bool(os.environ.get(FLIPPED))
 app = App(SITE.scenario.url, name=GROUP, version="2" if IS_FIXED else "1")
 
 
-@app.consumer(RETURNS, retry=None, breaker=None)
+@app.consumer(RETURNS, retry=None, breaker=None, lease=SITE.scenario.lease)
 async def take_in(payload: bytes, message: Message, delivery: Delivery) -> None:
     SITE.journal.note(Word.START, id=payload.decode(), generation=delivery.generation, note=message.id)
     if not IS_FIXED:

@@ -12,7 +12,7 @@ from tests.crash.journal import Entry, Word
 
 ZEROS: Mapping[str, str] = {
     "published twice": "letters sent back as more than one message in a generation",
-    "run twice": "redriven messages that the handler saw more than once, though its process lived",
+    "run twice": "redriven messages that more than one handler saw whose process was not killed",
     "phantom": "letters or runs of messages that were never published",
     "unresolved": "published messages without a letter that was resolved",
     "not once": "letters without exactly one claim in the audit and one report of success, both of generation 1",
@@ -46,12 +46,15 @@ def check_return(found: Return) -> Verdict:
     messages: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     for run in runs:
         messages[run.id, run.generation].add(run.note)
+    killed = {entry.pid for entry in found.journal if entry.word is Word.FAULT}
     names = {_name(stored) for stored in found.letters}
     resolved = {_name(one) for one in found.letters if one.life.state is LetterState.RESOLVED}
     faults = Counter(entry.note for entry in found.journal if entry.word in (Word.FAULT, Word.POINT))
     zeros: dict[str, list[str]] = {
         "published twice": [f"{name}:{number}" for (name, number), ids in messages.items() if len(ids) > 1],
-        "run twice": [name for name, number in Counter(run.note for run in runs).items() if number > 1],
+        "run twice": [
+            name for name, number in Counter(run.note for run in runs if run.pid not in killed).items() if number > 1
+        ],
         "phantom": sorted((names | {run.id for run in runs}) - {*found.published}),
         "unresolved": sorted({*found.published} - resolved),
         "not once": [_name(one) for one in found.letters if not _is_once(one, found.claims)],
@@ -70,6 +73,7 @@ def check_return(found: Return) -> Verdict:
         "letters": len(found.letters),
         "resolved": len(resolved),
         "redriven messages": sum(len(ids) for ids in messages.values()),
+        "re-executions": len(runs) - len({run.note for run in runs}),
         **{f"fault: {kind}": number for kind, number in faults.items()},
     }
     return Verdict(zeros, shown)

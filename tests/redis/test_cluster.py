@@ -82,6 +82,11 @@ async def test_an_output_in_another_slot_is_refused(broker: RedisBroker) -> None
     assert "put {orders} into the name" in refused[0].why
 
 
+async def test_a_consumer_whose_output_is_in_another_slot_does_not_start(broker: RedisBroker) -> None:
+    with pytest.raises(ConfigError, match=r"^output: .* put \{orders\} into the name$"):
+        await broker.subscribe("orders", group="shop", options=Options(owner="one", output="paid"))
+
+
 async def test_letters_of_queues_in_several_slots_are_sent_back(broker: RedisBroker) -> None:
     queues = ["orders", "payments", "mails"]
     items = [SendBack("a1", 1, queue, b"1", group="shop") for queue in queues]

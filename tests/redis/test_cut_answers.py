@@ -1,10 +1,12 @@
 """Calls that the server has carried out and whose answer never came: made again, they give the answer."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
+import redis
 
 from redrive.brokers.redis import RedisBroker
 from redrive.brokers.redis.scripts import script
@@ -16,6 +18,7 @@ from redrive.core.outcome import ACK, GiveUp, Outcome, RetryLater, Settlement, S
 from redrive.core.ports import Obituary, Options, Subscription
 from tests.redis.letters import letter
 
+NOW = timedelta(0)
 WAIT = timedelta(seconds=1)
 SOON = timedelta(milliseconds=1)
 DEAD = Obituary("dead", "killed by SIGKILL")
@@ -89,6 +92,29 @@ async def test_a_retry_that_was_handed_out_unheard_comes_again_and_has_spent_not
     assert {delivery.attempt for delivery in deliveries} == {2}
 
 
+@pytest.mark.parametrize("call", ["gather", "XREADGROUP"])
+@pytest.mark.parametrize("failures", [0, 1], ids=["new", "retried"])
+async def test_what_one_part_of_a_fetch_brought_is_not_lost_to_the_fault_of_another(
+    call: str, failures: int, broker: RedisBroker, queue: str, cut: Cut
+) -> None:
+    subscription = await broker.subscribe(queue, group="shop", options=Options(owner="worker"))
+    for turn in range(12):  # a fetch has its parts in turns
+        for _ in range(turn % 4):
+            await subscription.fetch(10, wait=NOW)
+        await broker.publish(queue, [Message("", queue, b"1")])
+        if failures:
+            (delivery,) = await subscription.fetch(10, wait=WAIT)
+            await subscription.settle([Settlement(delivery, RetryLater(SOON))])
+        cut(call)
+        found: Sequence[Delivery] = ()
+        with contextlib.suppress(BrokerUnavailable):
+            found = await subscription.fetch(10, wait=WAIT)
+        found = found or await subscription.fetch(10, wait=WAIT)
+        await subscription.settle([Settlement(delivery) for delivery in found])
+
+        assert [delivery.failures for delivery in found] == [failures]
+
+
 async def test_a_suspect_that_was_handed_out_unheard_is_handed_out_again_without_a_crash(
     broker: RedisBroker, queue: str, cut: Cut
 ) -> None:
@@ -139,3 +165,19 @@ async def test_what_was_handed_back_unheard_is_handed_back_once(broker: RedisBro
     assert sorted(one.message.id for one in again) == sorted(one.message.id for one in deliveries)
     assert {one.attempt for one in again} == {1}
     assert (await broker.depth(queue, group="shop")).in_flight == 3
+
+
+async def test_a_vanished_message_whose_letter_went_unheard_takes_no_other_with_it(
+    broker: RedisBroker, queue: str, cut: Cut, client: redis.Redis
+) -> None:
+    subscription = await begin(broker, queue)
+    deliveries = await fetch(subscription)
+    await subscription.release(deliveries)
+    client.xdel(queue, deliveries[0].message.id)
+
+    cut("bury")
+    found = await subscription.fetch(10, wait=WAIT)
+    letters = await broker.dead_letters(queue).peek()
+
+    assert [one.message.id for one in found] == [one.message.id for one in deliveries[1:]]
+    assert [one.letter.original_message_id for one in letters] == [deliveries[0].message.id]

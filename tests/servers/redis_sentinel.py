@@ -12,7 +12,10 @@ PRIMARY: Final = "main"  # what the sentinel calls the primary, whichever of the
 
 
 class Sentinel(RedisServer):
-    """The watcher; promotes a replica half a second after its primary fell silent."""
+    """The watcher; promotes a replica one and a half seconds after its primary fell silent.
+
+    It connects to a server at most once a second: with less patience it takes the new primary for dead too.
+    """
 
     def __init__(self, folder: Path, watched: RedisServer) -> None:
         self._watched = watched
@@ -24,7 +27,7 @@ class Sentinel(RedisServer):
             "port": f"{self.port}",
             "dir": f"{self.folder}",
             f"sentinel monitor {PRIMARY}": f"127.0.0.1 {self._watched.port} 1",
-            f"sentinel down-after-milliseconds {PRIMARY}": "500",
+            f"sentinel down-after-milliseconds {PRIMARY}": "1500",
             f"sentinel failover-timeout {PRIMARY}": "5000",
         }
 
@@ -54,8 +57,9 @@ class WatchedRedis:
         return next(server for server in self.servers if [*_words(answer)] == ["127.0.0.1", f"{server.port}"])
 
     def wait_for_promotion(self, replica: RedisServer) -> None:
-        """Wait until a replica is the primary, by its own word and the sentinel's."""
-        until(lambda: self.primary is replica, what="the sentinel names the replica")
+        """Wait until a replica is the primary, by its own word and the sentinel's, and the failover is over."""
+        healthy = f"status=ok,address=127.0.0.1:{replica.port},"
+        until(lambda: healthy in self.sentinel.info("sentinel")["master0"], what="the sentinel names the replica")
         until(lambda: replica.info("replication")["role"] == "master", what="the replica promoted")
 
     def __enter__(self) -> Self:

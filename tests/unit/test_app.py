@@ -229,6 +229,13 @@ async def test_asyncio_timeout_and_task_groups_work_inside_a_handler() -> None:
     assert done == [7]
 
 
+def test_an_output_on_another_broker_is_a_mistake() -> None:
+    app = redrive.App("memory://", name="shop")
+
+    with pytest.raises(redrive.ConfigError, match="output: expected the name of a queue on the consumer's own broker"):
+        app.consumer("orders", output="redis://elsewhere/shipments")
+
+
 async def test_what_a_handler_returns_goes_to_its_output_queue() -> None:
     app = shop()
     shipped = []

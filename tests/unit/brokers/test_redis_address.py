@@ -83,3 +83,11 @@ def test_a_password_is_never_told() -> None:
 def test_what_is_no_number_of_a_database_is_not_taken_for_the_first_one(url: str) -> None:
     with pytest.raises(ConfigError, match="broker: expected the number of a database after the host"):
         Address.of(url)
+
+
+@pytest.mark.parametrize("place", ["redis://host/1", "redis+sentinel://host/main", "redis+cluster://host"])
+def test_what_a_url_says_of_how_answers_are_read_is_for_other_clients(place: str) -> None:
+    address = Address.of(f"{place}?protocol=3&decode_responses=True&socket_timeout=0.1&client_name=shop")
+
+    assert address.url == f"{place}?client_name=shop"
+    assert not {"protocol", "decode_responses", "socket_timeout"} & address.options.keys()

@@ -97,9 +97,16 @@ def test_an_expiry_that_is_none_is_passed_over(raw: bytes) -> None:
 
 
 def test_a_message_that_was_delayed_has_the_id_it_was_given_and_the_time_it_was_published() -> None:
-    message = read(b"payload", b"1", b"rd-id", b"1000-abc-0")
+    message = read(b"payload", b"1", b"rd-id", b"1000-abc-0", b"rd-entry", b"1893499200001-7")
 
     assert (message.id, message.published_at, message.headers) == ("1000-abc-0", from_millis(1000), ())
+
+
+def test_an_id_that_was_given_to_another_entry_is_not_taken() -> None:
+    for copied in ((), (b"rd-entry", b"1893499200001-6")):
+        message = read(b"payload", b"1", b"rd-id", b"1000-abc-0", *copied)
+
+        assert (message.id, message.headers) == ("1893499200001-7", ())
 
 
 def test_marks_of_a_redrive_are_not_headers() -> None:

@@ -14,6 +14,8 @@ PAYLOAD: Final = "payload"
 MAP: Final = "*"
 """As the name of the payload field: the whole field map is the payload."""
 
+_NOT_FOR_URLS: Final = frozenset({"decode_responses", "protocol", "socket_timeout"})
+"""Options of the client that a URL may carry for others: answers are read as we need them, and reads may wait."""
 _PARSERS: Final = {**URL_QUERY_ARGUMENT_PARSERS, "ssl": to_bool}
 _SENTINEL_PORT: Final = 26379
 _PORT: Final = 6379
@@ -64,7 +66,8 @@ class Address:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES:
             raise ConfigError(f"broker: expected a URL such as {_EXAMPLES}, got {mask_url(url)!r}")
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        told = parse_qsl(parts.query, keep_blank_values=True)
+        query = {name: value for name, value in told if name not in _NOT_FOR_URLS}
         mistakes: list[str] = []
         payload = query.pop("payload", PAYLOAD)
         if not payload:

@@ -14,6 +14,7 @@ from redrive.brokers.redis.entry import OWN_PAYLOAD, write_entry
 from redrive.brokers.redis.groups import free, list_queues, pause, workers
 from redrive.brokers.redis.joining import join, register
 from redrive.brokers.redis.keys import QueueKeys, tag_of
+from redrive.brokers.redis.pieces import too_large
 from redrive.brokers.redis.publishing import add, add_later
 from redrive.brokers.redis.returning import send_back
 from redrive.brokers.redis.server import Server
@@ -21,7 +22,7 @@ from redrive.brokers.redis.setting import Setting, slot_mistake
 from redrive.brokers.redis.subscription import RedisSubscription
 from redrive.brokers.redis.transaction import confirm
 from redrive.core.duration import NOW
-from redrive.core.errors import ConfigError
+from redrive.core.errors import BrokerError, ConfigError
 from redrive.core.message import Message, without_reserved
 from redrive.core.place import DeadLetterPlace, named, queue_of
 from redrive.core.ports import (
@@ -78,6 +79,9 @@ class RedisBroker:
         entries = [self._entry(message, payload=self._payload(queue)) for message in messages]
         durability = self._address.durability
         async with self._server.shared_wire(queue) as wire:
+            for fields in entries:
+                if why := too_large(fields, largest=self._server.largest):
+                    raise BrokerError(f"redis: {why}")
             if delay > NOW:
                 ids = await add_later(wire, keys, entries, delay=delay, durability=durability)
             else:
@@ -88,6 +92,8 @@ class RedisBroker:
     async def subscribe(self, queue: str, *, group: str, options: Options) -> Subscription:
         check_names(queue=queue, group=group)
         dlq, outcomes = self._dlq(queue, options.dlq), named(self.capabilities.outcomes, queue)
+        if options.output is not None:
+            self._check_beside("output", options.output, queue=queue)
         keys = QueueKeys(queue).group(group)
         async with self._server.wire(queue) as wire:
             joined = await join(wire, keys)
@@ -166,11 +172,15 @@ class RedisBroker:
 
     def _dlq(self, queue: str, place: DeadLetterPlace) -> str:
         dlq = place.dlq_of(queue, default=self.capabilities.dlq)
-        check_names(queue=dlq)
-        mistake = slot_mistake("dlq.name", dlq, slot=self._slot(queue))
+        self._check_beside("dlq.name", dlq, queue=queue)
+        return dlq
+
+    def _check_beside(self, what: str, name: str, *, queue: str) -> None:
+        """Raise `ConfigError` if a stream of this name could not be written to in one step with the queue."""
+        check_names(queue=name)
+        mistake = slot_mistake(what, name, slot=self._slot(queue))
         if mistake:
             raise ConfigError(mistake)
-        return dlq
 
     async def _register(self, *queues: str) -> None:
         if not self._registered.issuperset(queues) and await register(self._server, *queues):

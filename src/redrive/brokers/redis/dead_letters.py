@@ -10,7 +10,7 @@ from redrive.brokers.redis.entry import Fields, read_entry
 from redrive.brokers.redis.joining import join
 from redrive.brokers.redis.keys import QueueKeys, tag_of
 from redrive.brokers.redis.letters import letter_fields
-from redrive.brokers.redis.returning import SENT_KNOWN_FOR, added_once, send_back, way_of
+from redrive.brokers.redis.returning import SENT_KNOWN_FOR, added_once, print_of, send_back, way_of
 from redrive.brokers.redis.scripts import script
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.settling import LETTER_KNOWN_FOR
@@ -82,7 +82,10 @@ class RedisDeadLetters:
         judge = ("EVAL", script("redrive").source, 3, way.stream, once, self._name)
         _, sent = await together(
             wire,
-            [("XADD", way.stream, "*", *way.fields), (*judge, SENT_KNOWN_FOR, way.before_id, entry_id)],
+            [
+                ("XADD", way.stream, "*", *way.fields),
+                (*judge, SENT_KNOWN_FOR, way.before_id, entry_id, print_of(way.fields)),
+            ],
         )
         return None if sent is None else str(sent, "ascii")
 

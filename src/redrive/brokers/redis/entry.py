@@ -17,13 +17,14 @@ from redrive.core.message import Headers, Message
 KEY: Final = "rd-key"
 EXPIRES: Final = "rd-expires"  # milliseconds since 1970
 ID: Final = "rd-id"  # the name given to a message that was published with a delay
+ENTRY: Final = "rd-entry"  # the id of its entry: that name is good nowhere else
 PAYLOAD_AT: Final = "rd-payload-at"
 IN_MAP: Final = b"map"
 
 OWN_PAYLOAD: Final = PAYLOAD.encode()
 """What the payload is called in what we write for each other and for people, whatever the queue calls its own."""
 
-_OURS: Final = frozenset({KEY, EXPIRES, ID})
+_OURS: Final = frozenset({KEY, EXPIRES, ID, ENTRY})
 _MARKS: Final = frozenset({LETTER, GENERATION, QUEUE, GROUP, ORIGIN, ATTEMPTS})
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -40,13 +41,14 @@ def read_entry(entry_id: bytes, fields: Fields, *, queue: str, payload: bytes) -
     """An entry as a message. Never raises: whatever stands there can be handled, or given up with its bytes."""
     body, headers = _body_and_headers(fields, payload)
     ours = {name: value for name, value in headers if name in _HIDDEN}
+    given = ours.get(ID, entry_id) if ours.get(ENTRY) == entry_id else entry_id
     return Message(
-        id=_text(ours.get(ID)) or entry_id.decode(),
+        id=_text(given),
         queue=queue,
         body=body,
         headers=tuple(pair for pair in headers if pair[0] not in _HIDDEN) if ours else headers,
         key=ours.get(KEY),
-        published_at=published_at(ours.get(ID, entry_id)),
+        published_at=published_at(given),
         expires_at=_instant(ours.get(EXPIRES)),
     )
 
@@ -71,6 +73,12 @@ def write_entry(message: Message, *, payload: bytes) -> list[bytes]:
     if message.expires_at is not None:
         fields += (EXPIRES.encode(), _millis(message.expires_at))
     return fields
+
+
+def given_id(message: Message, entry_id: bytes) -> list[bytes]:
+    """The fields by which a message in this entry keeps the id that it was given; none for one that has the entry's."""
+    given = message.id.encode()
+    return [] if given == entry_id else [ID.encode(), given, ENTRY.encode(), entry_id]
 
 
 def without_marks(headers: Headers) -> Headers:

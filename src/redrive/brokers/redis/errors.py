@@ -20,7 +20,7 @@ _FOR_NOW: Final = {
     "MOVED": "the cluster has moved this queue",
     "ASK": "the cluster is moving this queue",
     "NOGROUP": "the consumer group is gone",
-    "UNBLOCKED": "the stream is gone",
+    "UNBLOCKED": "a wait was ended: the stream is gone, or this server is no longer the primary",
 }
 _REFUSED: Final = {
     "NOAUTH": "the server asks for a password",

@@ -51,13 +51,22 @@ def write_lane(item: SendBack, *, largest: int) -> list[bytes]:
 
 
 def read_lane(entry_id: bytes, fields: Fields, *, queue: str, payload: bytes) -> Lane:
-    """An entry of the lane."""
-    whole = joined(fields)
-    raw = dict(zip(whole[::2], whole[1::2], strict=True))
-    letter_id, generation, allowed, origin, message_id = load_list(raw[MARKS])
+    """An entry of the lane. Never raises: what somebody else wrote there is a message like any other."""
+    try:
+        return _read_own(entry_id, joined(fields), queue=queue, payload=payload)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        message = read_entry(entry_id, fields, queue=queue, payload=payload)
+        return Lane(message._replace(id=BACK + entry_id.decode()))
+
+
+def _read_own(entry_id: bytes, fields: Fields, *, queue: str, payload: bytes) -> Lane:
+    raw = dict(zip(fields[::2], fields[1::2], strict=True))
+    letter_id, generation, allowed, origin, first_entry = load_list(raw[MARKS])
     inside = load_list(raw[FIELDS])
-    message = read_entry(entry_id, inside, queue=queue, payload=BODY if BODY in inside[::2] else payload)
-    message = message._replace(id=_text(message_id) or BACK + entry_id.decode(), origin=_text(origin))
+    named = BODY if BODY in inside[::2] else payload
+    message = read_entry(first_entry or entry_id, inside, queue=queue, payload=named)
+    if not first_entry:
+        message = message._replace(id=BACK + entry_id.decode(), origin=_text(origin))
     return Lane(message, int(generation), _text(letter_id) or None, int(allowed) if allowed else None)
 
 

@@ -3,6 +3,12 @@
 from collections.abc import Sequence
 
 
+def too_large(fields: Sequence[bytes], *, largest: int) -> str:
+    """Why a server would not even read these fields; empty if it does."""
+    found = max(map(len, fields), default=0)
+    return f"expected at most {largest} bytes in one field (proto-max-bulk-len), got {found}" if found > largest else ""
+
+
 def in_pieces(fields: Sequence[bytes], *, largest: int) -> list[bytes]:
     """Names and values in turn, of which no value is larger than this."""
     if max(map(len, fields[1::2]), default=0) <= largest:

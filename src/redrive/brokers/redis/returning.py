@@ -3,6 +3,7 @@
 The entry is added first and judged in the same transaction: a script alone could not write thousands of fields.
 """
 
+import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ from redrive.core.redrive import SendBack
 
 SENT_KNOWN_FOR: Final = whole_millis(timedelta(days=7))
 """How long a letter is known to have been sent back. Redrives are resumed within hours or days, not months."""
+_SHORT: Final = 1024
 
 Command = tuple[Value, ...]
 
@@ -62,4 +64,10 @@ def way_of(item: SendBack, *, payload: bytes, largest: int) -> Way:
 def added_once(stream: str, fields: Sequence[bytes], *, once: str, life: int, before_id: str = "") -> list[Command]:
     """What adds an entry unless its once-key is known; the second answer is the id. To be carried out together."""
     judge = script("once").source
-    return [("XADD", stream, "*", *fields), ("EVAL", judge, 2, stream, once, life, before_id)]
+    return [("XADD", stream, "*", *fields), ("EVAL", judge, 2, stream, once, life, before_id, print_of(fields))]
+
+
+def print_of(fields: Sequence[bytes]) -> str:
+    """What tells the entry of these fields from others: a hash of those that are short."""
+    short = b"".join([part for part in fields if len(part) <= _SHORT])
+    return hashlib.sha1(short, usedforsecurity=False).hexdigest()

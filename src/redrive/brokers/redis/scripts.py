@@ -27,12 +27,12 @@ class Script(NamedTuple):
 
 @cache
 def script(name: str) -> Script:
-    """The script of this name, after those that its first line asks for, run as its second line says."""
+    """The script of this name, after those that its first lines ask for, run as they say."""
     folder = files("redrive.brokers.redis") / "lua"
     source = (folder / f"{name}.lua").read_bytes()
-    first, second, *_ = source.decode().splitlines()
-    earlier = first.removeprefix(AFTER).split() if first.startswith(AFTER) else []
-    flags = f" flags={second.removeprefix(FLAGS)}" if second.startswith(FLAGS) else ""
+    head = source.decode().splitlines()[:2]
+    earlier = [name for line in head if line.startswith(AFTER) for name in line.removeprefix(AFTER).split()]
+    flags = "".join([f" flags={line.removeprefix(FLAGS)}" for line in head if line.startswith(FLAGS)])
     whole = b"".join([f"#!lua{flags}\n".encode(), *((folder / f"{one}.lua").read_bytes() for one in earlier), source])
     return Script(whole, hashlib.sha1(whole, usedforsecurity=False).hexdigest())
 

@@ -1,16 +1,19 @@
 """The server behind a URL: one, the primary that sentinels name, or a cluster. Connections of each event loop."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
+from redis import exceptions as redis
 from redis.asyncio import ConnectionPool, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection, Connection
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import MasterNotFoundError
 from redis.backoff import NoBackoff
 
 from redrive.brokers.redis.address import Address
@@ -65,12 +68,14 @@ class Server:
                 self._traits = await look(wire, durability=self.address.durability)
             yield wire
         finally:
-            await wire.aclose()
-            self._visits[loop] -= 1
-            if not self._visits[loop]:
-                del self._visits[loop]
-                if loop is not self._home:
-                    await self.aclose()
+            try:
+                await wire.aclose()
+            finally:
+                self._visits[loop] -= 1
+                if not self._visits[loop]:
+                    del self._visits[loop]
+                    if loop is not self._home:
+                        await self.aclose()
 
     @asynccontextmanager
     async def shared_wire(self, key: str) -> AsyncIterator[Wire]:
@@ -146,20 +151,50 @@ class _PoolSource:
         await self._pool.aclose()
 
 
+class _Sentinel(Sentinel):
+    """Asks one sentinel after another, each for a limited time.
+
+    The client's own limit (`socket_timeout`) is not used: up to Python 3.11 it may swallow a cancel, and whoever waits
+    for the end of a task that was cancelled would wait for ever.
+    """
+
+    within: float = 2
+
+    async def discover_master(self, service_name: str) -> tuple[str, int]:
+        for sentinel in self.sentinels:
+            with contextlib.suppress(redis.ConnectionError, redis.TimeoutError, TimeoutError):
+                async with asyncio.timeout(self.within):
+                    known: dict[str, dict[str, Any]] = await sentinel.sentinel_masters()
+                state = known.get(service_name)
+                if state is not None and _is_healthy(state):
+                    return state["ip"], state["port"]
+        raise MasterNotFoundError(f"No master found for {service_name!r}")
+
+
+def _is_healthy(state: dict[str, Any]) -> bool:
+    """Whether a primary may be talked to. Not during a failover: the old one, back too early, would still be named."""
+    return not state["flags"] & {"s_down", "o_down", "disconnected", "failover_in_progress"}
+
+
 class _SentinelSource(_PoolSource):
     """Connections to whichever server the sentinels name when a connection is made."""
 
     def __init__(self, address: Address, options: dict[str, Any]) -> None:
-        own: dict[str, Any] = {"socket_timeout": 2, "socket_connect_timeout": 2}
+        # A sentinel that does not answer is passed over: the others know as much as it does.
+        own: dict[str, Any] = {"socket_timeout": None, "socket_connect_timeout": 2, "retry": options["retry"]}
         for name in [name for name in options if name.startswith(_SENTINEL)]:
             own[name.removeprefix(_SENTINEL)] = options.pop(name)
         hosts = list(address.hosts)
-        self._sentinel = Sentinel(hosts, sentinel_kwargs=own, **options)  # type: ignore[no-untyped-call]
+        within = own.pop("socket_timeout") or _Sentinel.within
+        self._sentinel = _Sentinel(hosts, sentinel_kwargs={"socket_timeout": None, **own}, **options)  # type: ignore[no-untyped-call]
+        self._sentinel.within = within
         super().__init__(self._sentinel.master_for(address.primary).connection_pool)
 
     async def aclose(self) -> None:
-        await super().aclose()
-        await self._sentinel.aclose()
+        try:
+            await super().aclose()
+        finally:
+            await self._sentinel.aclose()
 
 
 class _ClusterSource:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from redrive.brokers.redis.entry import OWN_PAYLOAD, as_millis, from_millis, whole_millis, write_entry
+from redrive.brokers.redis.entry import OWN_PAYLOAD, as_millis, from_millis, given_id, whole_millis, write_entry
 from redrive.brokers.redis.handing import Token
 from redrive.brokers.redis.keys import GroupKeys, QueueKeys
-from redrive.brokers.redis.lane import dump_list
 from redrive.brokers.redis.letters import letter_fields
+from redrive.brokers.redis.pieces import too_large
 from redrive.brokers.redis.scripts import LARGEST_CALL
 from redrive.brokers.redis.setting import Setting
 from redrive.brokers.redis.wire import Value
@@ -59,11 +59,11 @@ class Order:
         """Add one outcome; `with_fields` sends the message along, for an entry that is gone from its stream."""
         outcome = item.outcome
         member, count, _ = member_of(item.delivery)
-        fields = fields_of(item.delivery, self._setting.payload) if with_fields else b""
+        fields = fields_of(item.delivery, self._setting.payload) if with_fields else ()
         if isinstance(outcome, RetryLater):
             began = item.attempt.started_at if item.attempt is not None else item.delivery.received_at
             delay = whole_millis(outcome.delay) if outcome.delay else 0
-            self._args += ("R", member, count, delay, as_millis(began), item.trail, fields, 0, 0, 0)
+            self._args += ("R", member, count, delay, as_millis(began), item.trail, len(fields), *fields, 0, 0, 0)
             return
         verb, trail, once = "A", b"", 0
         if isinstance(outcome, GiveUp):
@@ -71,7 +71,7 @@ class Order:
             if verb == "D" and item.letter is not None:
                 once = self._index(self._keys.once_letter(f"{item.letter.letter_id}:{item.letter.generation}"))
         adds = self._adds(item) if verb != "H" else []
-        self._args += (verb, member, count, 0, 0, trail, fields, once, LETTER_KNOWN_FOR, len(adds))
+        self._args += (verb, member, count, 0, 0, trail, len(fields), *fields, once, LETTER_KNOWN_FOR, len(adds))
         for key, meta, strings in adds:
             self._args += (key, meta, len(strings), *strings)
 
@@ -93,9 +93,11 @@ class Order:
         return self._written.setdefault(key, len(self._written) + 5)
 
 
-def fields_of(delivery: Delivery, payload: bytes) -> bytes:
+def fields_of(delivery: Delivery, payload: bytes) -> list[bytes]:
     """The entry of a delivery as it was read, for an entry that is gone from its stream."""
-    return dump_list(write_entry(delivery.message, payload=payload))
+    member = member_of(delivery).member
+    fields = write_entry(delivery.message, payload=payload)
+    return fields if member[:1] == b"l" else [*fields, *given_id(delivery.message, member[1:])]
 
 
 def released(deliveries: Sequence[Delivery], *, payload: bytes = b"") -> list[Value]:
@@ -103,7 +105,18 @@ def released(deliveries: Sequence[Delivery], *, payload: bytes = b"") -> list[Va
     args: list[Value] = []
     for delivery in deliveries:
         member, count, alone = member_of(delivery)
-        args += (member, count, "1" if alone else "0", fields_of(delivery, payload) if payload else b"")
+        fields = fields_of(delivery, payload) if payload else ()
+        args += (member, count, "1" if alone else "0", len(fields), *fields)
+    return args
+
+
+def extended(deliveries: Sequence[Delivery], *, payload: bytes = b"") -> list[Value]:
+    """What the extend script is told of these; `payload` sends them along, for entries that are gone."""
+    args: list[Value] = []
+    for delivery in deliveries:
+        member, count, _ = member_of(delivery)
+        fields = fields_of(delivery, payload) if payload else ()
+        args += (member, count, len(fields), *fields)
     return args
 
 
@@ -118,7 +131,10 @@ def mistake(item: Settlement, setting: Setting) -> str:
         return "a retry needs its final delay"
     if isinstance(item.outcome, GiveUp) and setting.options.dlq.enabled and item.letter is None:
         return "giving up needs a letter"
-    return "" if item.output is None else setting.output_mistake(item.output.queue)
+    if item.output is None:
+        return ""
+    fields = write_entry(item.output, payload=setting.payload)
+    return setting.output_mistake(item.output.queue) or too_large(fields, largest=setting.largest)
 
 
 def read_answer(answer: Sequence[bytes]) -> Settled | None:

@@ -17,7 +17,7 @@ from redrive.brokers.redis.keys import GroupKeys
 from redrive.brokers.redis.scripts import LARGEST_CALL, run
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.setting import Setting
-from redrive.brokers.redis.settling import in_calls, member_of, released
+from redrive.brokers.redis.settling import extended, in_calls, member_of, released
 from redrive.brokers.redis.taking import Intake
 from redrive.brokers.redis.vanished import bury
 from redrive.brokers.redis.wire import Value, Wire
@@ -27,6 +27,7 @@ from redrive.core.event import BrokerFaulted
 from redrive.core.outcome import Settled, Settlement
 
 _REAP_ROUNDS: Final = 20
+_SWEEP_ROUNDS: Final = 20
 
 
 class RedisSubscription:
@@ -41,7 +42,7 @@ class RedisSubscription:
         self._lease = whole_millis(setting.options.lease)
         self._intake = Intake(server, keys, setting=setting)
         self._desk = Desk(server, keys, setting=setting, intake=self._intake)
-        self._swept: Value = 0  # where the sweep of the stories goes on
+        self._swept: Value = ""  # where the sweep goes on
 
     @property
     def incarnation(self) -> str:
@@ -56,7 +57,11 @@ class RedisSubscription:
             await self._mend(error)
             raise
         if taken.vanished:
-            await self._bury(taken.vanished)
+            try:
+                await self._bury(taken.vanished)
+            except BrokerError:  # the next look finds them again
+                if not taken.deliveries:
+                    raise
         return taken.deliveries
 
     async def fetch_suspect(self) -> Delivery | None:
@@ -64,10 +69,10 @@ class RedisSubscription:
         told = ["", ""] if obituary is None else [obituary.owner, obituary.text]
         async with self._wire() as wire:
             await self._reap(wire)
-            row, vanished = await self._run(wire, "suspect", [*told, *self._intake.told], keys=[self._keys.paused])
-        if vanished:
-            await self._bury(vanished)
-            return await self.fetch_suspect()
+            vanished = True
+            while vanished:
+                row, vanished = await self._run(wire, "suspect", [*told, *self._intake.told], keys=[self._keys.paused])
+                await self._bury(vanished)
         if not row:
             return None
         delivery = self._intake.reader.told(row, at=self._setting.clock.now(), alone=True)
@@ -89,8 +94,12 @@ class RedisSubscription:
         lost: set[bytes] = set()
         async with self._wire() as wire:
             for part in in_calls(deliveries):
-                args = [value for delivery in part for value in member_of(delivery)[:2]]
-                lost.update(await self._run(wire, "extend", args))
+                not_ours, gone = await self._run(wire, "extend", [self._lease, *extended(part)])
+                again = [delivery for delivery in part if member_of(delivery).member in set(gone)]
+                if again:  # their entries are gone from the stream: what we hold is the last copy
+                    args = [self._lease, *extended(again, payload=self._setting.payload)]
+                    not_ours += (await self._run(wire, "extend", args))[0]
+                lost.update(not_ours)
         return [
             delivery for delivery in deliveries if member_of(delivery).member in lost or self._desk.is_foreign(delivery)
         ]
@@ -118,7 +127,7 @@ class RedisSubscription:
         async with self._wire() as wire:
             await self._run(wire, "pulse", [json.dumps(record)], keys=[self._keys.workers])
             suspects = await self._reap(wire)
-            (self._swept,) = await self._run(wire, "sweep", [self._swept])
+            await self._sweep(wire)
             await self._desk.trim(wire)
         return suspects
 
@@ -140,6 +149,13 @@ class RedisSubscription:
             if more == b"0":
                 break
         return int(suspects)
+
+    async def _sweep(self, wire: Wire) -> None:
+        """Put right what was left in disorder: stories of nobody, and a due index that was lost."""
+        for _ in range(_SWEEP_ROUNDS):
+            (self._swept,) = await self._run(wire, "sweep", [self._swept])
+            if not self._swept:
+                break
 
     async def _proven_dead(self, wire: Wire) -> list[str]:
         """Workers that cannot come back: those whose process ended on this machine, and the one we were told of."""
@@ -166,7 +182,7 @@ class RedisSubscription:
 
     async def _mend(self, error: BrokerUnavailable) -> None:
         """After a flush, or a failover that lost it, make the group again from the beginning, and say so."""
-        if code_of(error.__cause__ or error) not in {"NOGROUP", "UNBLOCKED"}:
+        if code_of(error.__cause__ or error) != "NOGROUP":
             return
         async with self._wire() as wire:
             joined = await rejoin(wire, self._keys)

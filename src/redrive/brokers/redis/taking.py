@@ -42,12 +42,15 @@ class Taken(NamedTuple):
 
 
 class Intake:
-    """What one worker takes from its stream. Belongs to one event loop. `told` are members with a story in hand."""
+    """What one worker takes from its stream. Belongs to one event loop.
+
+    `told` are members with a story in hand, and the delivery count under which they are.
+    """
 
     def __init__(self, server: Server, keys: GroupKeys, *, setting: Setting) -> None:
         self.reader = Reader(keys.queue, keys.name, setting.payload)
-        self._last = b"0-0"  # the last new entry that we heard of
-        self.told: set[bytes] = set()
+        self._last = b"0-0"  # the last new entry that we gave to our worker
+        self.told: dict[bytes, int] = {}
         self._server = server
         self._keys = keys
         self._setting = setting
@@ -63,15 +66,17 @@ class Intake:
         self._waiting: int | None = None  # the number of our connection while it waits at the server
         self._alarm: asyncio.TimerHandle | None = None
         self._waking: asyncio.Task[None] | None = None
+        self._wakers: set[asyncio.Task[None]] = set()  # until they have ended
 
     def hold(self, delivery: Delivery) -> None:
         """A message with a story came into our hands."""
-        self.told.add(delivery.token.member)
+        self.told[delivery.token.member] = delivery.token.deliveries
 
     def let_go(self, delivery: Delivery) -> None:
-        """A message has left our hands."""
-        if isinstance(delivery.token, Token):
-            self.told.discard(delivery.token.member)
+        """A message has left our hands; unless it is back in them already."""
+        token = delivery.token
+        if isinstance(token, Token) and self.told.get(token.member) == token.deliveries:
+            del self.told[token.member]
 
     def expect(self, delay: timedelta) -> None:
         """Something falls due after this delay: if a wait would end later, it ends then."""
@@ -99,11 +104,13 @@ class Intake:
                 elif deliveries := await self._wait(self._wire, limit, left):
                     return Taken(deliveries)
         except BaseException:
-            self._stray, self._flowing = True, False  # the server may have handed out what we did not hear of
+            self._stray, self._flowing = True, False  # the server may have handed out what nobody will hear of
             raise
 
     async def aclose(self) -> None:
         """Hand back what we did not hear of, and give the connection back."""
+        self._stop_alarm()
+        await asyncio.gather(*self._wakers, return_exceptions=True)
         if self._wire is not None:
             wire, self._wire = self._wire, None
             if self._stray:
@@ -116,6 +123,7 @@ class Intake:
             deliveries = await self._read_new(wire, limit)
             self._flowing = len(deliveries) == limit
             if deliveries:
+                self._last = deliveries[-1].token
                 return Taken(deliveries)
         self._turns += 1
         fresh_first = self._turns % FRESH_FIRST_EVERY == 0
@@ -125,7 +133,7 @@ class Intake:
         if len(deliveries) < limit and not found.paused:
             deliveries += await self._read_new(wire, limit - len(deliveries))
         self._flowing = len(deliveries) == limit >= MANY
-        return found._replace(deliveries=deliveries)
+        return found._replace(deliveries=self._give(deliveries))
 
     async def _look(self, wire: Wire, limit: int) -> Taken:
         self._looked = time.monotonic()
@@ -160,7 +168,16 @@ class Intake:
         finally:
             self._waiting = None
             self._stop_alarm()
-        return await self._read_both(wire, answer, limit) if answer else []
+        return self._give(await self._read_both(wire, answer, limit)) if answer else []
+
+    def _give(self, deliveries: list[Delivery]) -> list[Delivery]:
+        """Note what our worker has from now on. Nothing may fail between this and the end of a fetch."""
+        for delivery in deliveries:
+            if isinstance(delivery.token, Token):
+                self.hold(delivery)
+            else:
+                self._last = delivery.token
+        return deliveries
 
     def _set_alarm(self) -> None:
         """Wake the wait when something falls due: the server itself ends waits up to a tenth of a second late."""
@@ -178,10 +195,15 @@ class Intake:
     def _ring(self) -> None:
         if self._waiting is not None:
             self._waking = asyncio.create_task(self._wake(self._waiting))
+            self._wakers.add(self._waking)
+            self._waking.add_done_callback(self._wakers.discard)
 
     async def _wake(self, client_id: int) -> None:
-        """End a wait before its time; again, if it had not begun yet."""
-        while True:
+        """End a wait before its time; again, if it had not begun yet.
+
+        Whether it is still wanted is asked each time: up to Python 3.11, a cancel while the client connects may be lost.
+        """
+        while self._waking is asyncio.current_task():
             with contextlib.suppress(BrokerError):
                 async with self._server.wire(self._keys.queue) as other:
                     await other.call("CLIENT", "UNBLOCK", client_id)
@@ -198,24 +220,19 @@ class Intake:
             taken += self._tell([[*row[:6], fields, row[7]] for row, (_, fields) in zip(rows, entries, strict=True)])
         if len(taken) > limit:
             await run(wire, "release", self._shared, [*self._who, *released(taken[limit:])])
-            for extra in taken[limit:]:
-                self.let_go(extra)
         return taken[:limit]
 
     def _hand_out(self, entries: Sequence[Any]) -> list[Delivery]:
-        self._last = entries[-1][0]
         return self.reader.fresh(entries, at=self._setting.clock.now())
 
     def _tell(self, rows: Sequence[Any]) -> list[Delivery]:
         at = self._setting.clock.now()
-        deliveries = [self.reader.told(row, at=at) for row in rows]
-        self.told.update([delivery.token.member for delivery in deliveries])
-        return deliveries
+        return [self.reader.told(row, at=at) for row in rows]
 
     async def _let_strays_go(self, wire: Wire) -> None:
-        """Hand back what the server believes to be in our hands and we do not have: an answer that never came.
+        """Hand back what the server believes to be in our hands and our worker does not have: an answer never came.
 
-        New entries come in the order of their ids: those after the last one that we heard of are strays.
+        New entries come in the order of their ids: those after the last one that our worker got are strays.
         """
         name, owner = self._who
         strays: list[Value] = []
@@ -225,7 +242,7 @@ class Intake:
                 for entry_id, _, _, count in pending:
                     heard = prefix == b"m" and count == 1 and not _is_later(entry_id, self._last)
                     if not heard and prefix + entry_id not in self.told:
-                        strays += (prefix + entry_id, count, "0", b"")
+                        strays += (prefix + entry_id, count, "0", 0)
                 after = f"({pending[-1][0].decode()}"
         for start in range(0, len(strays), 4 * LARGEST_CALL):
             part = strays[start : start + 4 * LARGEST_CALL]

@@ -38,6 +38,7 @@ async def confirm(wire: Wire, durability: Durability) -> None:
     else:
         here, there = 1, await wire.call("WAIT", wanted, CONFIRM_WITHIN)
     if there < wanted or not here:
+        await wire.leave()  # a primary without replicas may have been replaced
         raise BrokerUnavailable(
             f"redis: written, but confirmed by {there} of {wanted} replicas within {CONFIRM_WITHIN // 1000} s:"
             " it is there for now, and would be lost with this server"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from redrive.brokers.redis.entry import published_at
 from redrive.brokers.redis.keys import GroupKeys
+from redrive.brokers.redis.lane import BACK
 from redrive.brokers.redis.letters import letter_fields
 from redrive.brokers.redis.scripts import run
 from redrive.brokers.redis.setting import Setting
-from redrive.brokers.redis.settling import LETTER_KNOWN_FOR
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.delivery import Delivery
 from redrive.core.event import Event, LetterWritten, MessageDropped
@@ -24,12 +24,11 @@ async def bury(wire: Wire, member: bytes, *, keys: GroupKeys, setting: Setting) 
 
     Where acks move, whoever took the entry has moved it: nothing has vanished. Without a DLQ, an event is all there is.
     """
-    letter = _letter(member[1:], keys=keys, setting=setting)
-    once = keys.once_letter(f"{letter.letter_id}:{letter.generation}")
-    named = [keys.queue, keys.lane, keys.due, keys.stories, setting.dlq, once]
+    letter = _letter(member, keys=keys, setting=setting)
+    named = [keys.queue, keys.lane, keys.due, keys.stories, setting.dlq]
     writes = setting.options.dlq.enabled and not setting.options.moves
     fields = letter_fields(letter, largest=setting.largest) if writes else ()
-    args: list[Value] = [keys.name, setting.options.owner, member, LETTER_KNOWN_FOR, *fields]
+    args: list[Value] = [keys.name, setting.options.owner, member, *fields]
     (buried,) = await run(wire, "bury", named, args)
     if buried and not setting.options.moves and setting.sink is not None:
         setting.sink.emit(_told(letter, setting=setting))
@@ -50,9 +49,11 @@ def _told(letter: DeadLetter, *, setting: Setting) -> Event:
     )
 
 
-def _letter(entry_id: bytes, *, keys: GroupKeys, setting: Setting) -> DeadLetter:
+def _letter(member: bytes, *, keys: GroupKeys, setting: Setting) -> DeadLetter:
     now = setting.clock.now()
-    message = Message(entry_id.decode(), keys.queue, b"", published_at=published_at(entry_id))
+    entry_id = member[1:]
+    message_id = (BACK if member[:1] == b"l" else "") + entry_id.decode()
+    message = Message(message_id, keys.queue, b"", published_at=published_at(entry_id))
     written = write_letter(
         Delivery(message, keys.name, now),
         source=Source(setting.broker, setting.incarnation, app_version=setting.options.version),

@@ -23,8 +23,8 @@ _pack: Final[Callable[[tuple[Value, ...]], bytes]] = hiredis.pack_command  # typ
 PATIENCE: Final = 10.0
 """Seconds without an answer after which a connection is taken for dead. Longer than any read that waits."""
 
-_ELSEWHERE: Final = frozenset({"READONLY", "MASTERDOWN", "MOVED", "ASK", "CLUSTERDOWN"})
-"""Answers that say: this is not, or no longer, the server to talk to."""
+_ELSEWHERE: Final = frozenset({"READONLY", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK", "CLUSTERDOWN", "UNBLOCKED"})
+"""Answers that say: this is not, or may no longer be, the server to talk to."""
 
 
 class Source(Protocol):
@@ -70,6 +70,8 @@ class Wire:
                 async with asyncio.timeout(PATIENCE):
                     if self._connection is None:
                         self._connection = await self._source.take(self._key)
+                    elif not self._connection.is_connected:  # the client would make another one without a word
+                        raise ConnectionError("the connection was closed meanwhile")
                     await self._connection.send_packed_command(packed, check_health=False)
                     answers = [await _answer(self._connection) for _ in commands]
             except BaseException as error:
@@ -86,6 +88,11 @@ class Wire:
         if self._client_id is None:
             self._client_id = int(await self.call("CLIENT", "ID"))
         return self._client_id
+
+    async def leave(self) -> None:
+        """Close the connection: the next call goes to whichever server has the key by then."""
+        async with self._turn:
+            await self._let_go(broken=True)
 
     async def aclose(self) -> None:
         """Give the connection back. Idempotent; a call after that takes one anew."""

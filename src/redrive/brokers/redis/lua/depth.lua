@@ -1,4 +1,5 @@
 -- after: shared
+-- flags: no-writes
 -- How much of a group's work is where. An empty group asks for a queue to which nobody has subscribed.
 -- KEYS: 5 paused, 6 delayed, 7 the DLQ, 8 what is kept about the queue.
 -- Returns nothing if there is no such group, else: waiting, in flight, scheduled, held, dead, the oldest that waits (ms

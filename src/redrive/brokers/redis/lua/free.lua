@@ -1,4 +1,5 @@
 -- after: shared known
+-- flags: allow-oom
 -- Let messages that are held run again, their failures forgotten and their trail kept.
 -- ARGV: 3 'm' for those of the stream, 'l' for those of the lane, 4 the id to go on from, 5 how many at most.
 -- Returns -1 if there is no such group, else how many were freed, and the id to go on from ('' at the end). What is gone
@@ -12,7 +13,7 @@ local freed = 0
 for _, found in ipairs(pending) do
   local member = prefix .. found[1]
   local story = load_story(member) or {}
-  story.f, story.c, story.a, story.s, story.u = nil, nil, nil, nil, nil
+  story.f, story.c, story.a, story.s, story.d, story.u = nil, nil, nil, nil, nil, nil
   if entry(member) then
     save_story(member, story)
     redis.call('ZADD', DUE, now, member)

@@ -1,4 +1,5 @@
 -- after: shared delayed
+-- flags: allow-oom
 -- What is there beside new entries of the stream: what has fallen due, and what came by the lane.
 -- KEYS: 5 paused, 6 delayed, 7 delayed messages.   ARGV: 3 how many.
 -- Returns: why the group is paused ('' if not), now, when something falls due next ('' if nothing), the rows, and the

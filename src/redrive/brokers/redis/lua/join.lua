@@ -1,3 +1,4 @@
+-- flags: allow-oom
 -- Join a group, making what is missing. Asked again, it gives the same answer.
 -- KEYS: stream, meta, lane. ARGV: group, a new incarnation, "0" to begin a new group at the start in any case.
 -- Answer: the incarnation, and 1 if the stream is ours.

@@ -1,4 +1,5 @@
 -- after: shared
+-- flags: allow-oom
 -- Say that this worker lives; forget those not heard of for a day.   KEYS: 5 the workers.   ARGV: 3 its record (JSON).
 local DAY = 86400000
 local now = now_ms()

@@ -1,4 +1,5 @@
 -- after: shared
+-- flags: allow-oom
 -- Make suspects of what is in the hands of workers that are dead or have let their lease end, asked for worker by
 -- worker, so that none stands in the way of another; and take departed workers off the list if they hold nothing.
 -- KEYS: 5 the workers.   ARGV: 3 this worker's lease (ms), 4 how many of each at most; then the owners known to be dead.
@@ -30,7 +31,7 @@ local function suspect(member, count, owner)
     end
     suspects = suspects + 1
   elseif story and story.k then
-    relocate(member, story)
+    if dead[owner] or (story.x or 0) <= now then relocate(member, story) end
   else
     vanished[#vanished + 1] = member
   end

@@ -4,20 +4,14 @@
 -- 'D' done, 'R' repeated, 'L' lost, 'G' gone from the stream (send it again with its fields), or 'X' and why it is
 -- refused; a retry's answer is followed by its due time.
 -- KEYS from 5 on: the streams written to and the once-keys.   ARGV: 3 '1' if an ack removes the entry; then the items:
--- verb (A ack, R retry, D dead, H hold), member, count, delay (ms), first attempt, trail, fields (JSON or ''),
+-- verb (A ack, R retry, D dead, H hold), member, count, delay (ms), first attempt, trail, fields (a list),
 -- once-key (index or 0), its life (ms), number of entries to add; each: key (index), what is kept about that queue if it
 -- is not the DLQ or the outcomes (index or 0), number of strings, strings.
-local REMOVE = ARGV[3] == '1'
-local at = 3
-
-local function take()
-  at = at + 1
-  return ARGV[at]
-end
+local REMOVE = take() == '1'
 
 local function next_item()
   local item = {verb = take(), member = take(), count = tonumber(take()), delay = tonumber(take()), first = take(),
-    trail = take(), fields = take(), once = tonumber(take()), life = tonumber(take()), adds = {}}
+    trail = take(), fields = take_list(), once = tonumber(take()), life = tonumber(take()), adds = {}}
   for number = 1, tonumber(take()) do
     local add = {key = KEYS[tonumber(take())], meta = KEYS[tonumber(take())]}
     local strings = tonumber(take())
@@ -64,16 +58,16 @@ local function retry(item)
   local there = entry(item.member)
   local story = load_story(item.member) or {}
   if not there and not story.k then
-    if item.fields == '' then return {'G'} end
-    story.k = cjson.decode(item.fields)
+    if not item.fields then return {'G'} end
+    story.k = item.fields
   end
-  story.k = item.member:sub(1, 1) == 'm' and (there or story.k) or nil
+  if there then story.k = item.member:sub(1, 1) == 'm' and there or nil end
   story.f = (story.f or 0) + 1
   story.a = story.a or item.first
   if item.trail ~= '' then story.t = item.trail end
-  story.s, story.u, story.n, story.g = item.count, nil, nil, not there or nil
-  save_story(item.member, story)
   local due = now_ms() + item.delay
+  story.s, story.d, story.u, story.n, story.x, story.g = item.count, due, nil, nil, nil, not there or nil
+  save_story(item.member, story)
   redis.call('ZADD', DUE, due, item.member)
   if there then
     hand_to(item.member, RETRY, item.count)
@@ -86,11 +80,16 @@ end
 
 local function hold(item)
   local there = entry(item.member)
-  if not there then return {'X', 'its entry is gone from the stream'} end
   local story = load_story(item.member) or {}
-  story.k = item.member:sub(1, 1) == 'm' and there or nil
   if item.trail ~= '' then story.t = item.trail end
   story.u, story.n = nil, nil
+  if not there then  -- what is not in a stream cannot be held: it goes on in the lane, and is held there when it fails
+    story.k = story.k or item.fields
+    if not story.k then return {'G'} end
+    relocate(item.member, story)
+    return {'D'}
+  end
+  story.k = item.member:sub(1, 1) == 'm' and there or nil
   save_story(item.member, story)
   hand_to(item.member, HELD, item.count)
   return {'D'}

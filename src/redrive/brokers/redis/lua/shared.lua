@@ -2,11 +2,33 @@
 -- KEYS: 1 the stream, 2 the group's lane, 3 the due index, 4 the stories.   ARGV: 1 the group, 2 the worker.
 -- A member names an entry: 'm' and its id in the stream, or 'l' and its id in the lane.
 -- A story: f failures, c crashes, a first attempt (ms), t trail, k copy of the fields, s delivery count of the last
--- retry, u the worker under which it runs alone, b since when, e and h when and how that ended, n notes of crashes,
--- g true if the entry is gone from the stream and only this copy is left.
+-- retry, d its due time, u the worker under which it runs alone, b since when, e and h when and how that ended, n notes of crashes,
+-- g true if the entry is gone from the stream and only this copy is left, x until when the worker that has a message
+-- whose entry is gone keeps it.
 local STREAM, LANE, DUE, STORIES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local GROUP, ME = ARGV[1], ARGV[2]
 local RETRY, SUSPECT, HELD = '~retry', '~suspect', '~held'
+
+for place, kind in ipairs({'stream', 'stream', 'zset', 'hash'}) do
+  local found = redis.call('TYPE', KEYS[place]).ok
+  if found ~= kind and found ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. KEYS[place] .. ' is a ' .. found .. ', expected a ' .. kind)
+  end
+end
+
+-- The arguments that follow those two, one after another; a list is its length and its strings, nothing if it is empty.
+local at = 2
+
+local function take()
+  at = at + 1
+  return ARGV[at]
+end
+
+local function take_list()
+  local list = {}
+  for place = 1, tonumber(take()) do list[place] = take() end
+  return list[1] and list
+end
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -63,7 +85,7 @@ local function relocate(member, story)
   local key, id = place(member)
   local marks = cjson.encode({'', '0', '', '', id})
   local new = redis.call('XADD', LANE, '*', 'fields', cjson.encode(story.k), 'marks', marks)
-  story.k, story.g, story.s, story.u = nil, nil, nil, nil
+  story.k, story.g, story.s, story.u, story.d, story.x = nil, nil, nil, nil, nil, nil
   save_story('l' .. new, story)
   redis.call('XACK', key, GROUP, id)
   forget(member)

@@ -1,4 +1,5 @@
 -- after: shared
+-- flags: allow-oom
 -- Take this worker off the list, and its name out of the groups if it holds nothing.   KEYS: 5 the workers.
 redis.call('HDEL', KEYS[5], ME)
 for _, key in ipairs({STREAM, LANE}) do

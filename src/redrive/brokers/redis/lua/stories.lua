@@ -1,4 +1,5 @@
 -- after: shared
+-- flags: no-writes
 -- What is known of entries that were just read.   ARGV from 3 on: members.
 local rows = {}
 for index = 3, #ARGV do

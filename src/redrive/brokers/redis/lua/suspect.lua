@@ -1,4 +1,5 @@
 -- after: shared
+-- flags: allow-oom
 -- Hand out one suspect, to be run alone: the mark is in its story before this returns. If it ran alone when its last
 -- worker died, that was a crash.
 -- KEYS: 5 paused.   ARGV: 3 an owner known to have died, 4 how; then the members in this worker's hands.

@@ -1,3 +1,4 @@
+-- flags: allow-oom
 -- Take from a stream what every group has done with: what comes before the lowest entry that is undelivered or pending.
 -- KEYS: 1 the stream.   Returns how many entries were taken.
 local function parts(id)
