@@ -8,7 +8,7 @@ NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit check fmt crash bench-redis bench-sqlite bench-store clean
+.PHONY: help setup run test test-unit check fmt crash failover bench-redis bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ fmt: setup ## Format the code and mend what can be mended by machine
 
 crash: setup ## Kill workers for a long time and account for every message
 	@$(BIN)/python -m tests.crash $(ARGS)
+
+failover: setup ## Kill Redis primaries under load, and count what is lost by durability
+	@$(BIN)/python -m tests.redis.failover $(ARGS)
 
 bench-redis: setup ## Measure the Redis broker beside a hand-written loop and its peers
 	@$(BIN)/python -m benchmarks.redis $(ARGS)

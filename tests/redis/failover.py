@@ -9,12 +9,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import redis
 
@@ -23,6 +23,7 @@ from redrive.brokers.redis import transaction
 from redrive.core.delivery import Delivery
 from redrive.core.errors import BrokerError
 from redrive.core.event import BrokerFaulted, Event
+from redrive.worker.consumer import ConsumerOptions
 from tests.servers.install import Unavailable
 from tests.servers.ports import free_port
 from tests.servers.redis import RedisServer
@@ -166,7 +167,7 @@ class Load:
         self._running = AsyncExitStack()
         self._publishing: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> "Load":
+    async def __aenter__(self) -> Self:
         async with AsyncExitStack() as running:
             await running.enter_async_context(self._shop)
             for worker in self._workers:
@@ -195,7 +196,7 @@ class Load:
         """Publish no more, let the workers end what is there, and read the DLQ."""
         await self._hush()
         async with asyncio.timeout(PATIENCE):
-            while not await self._is_drained():
+            while not await self._is_drained():  # noqa: ASYNC110 - the server tells no one
                 await asyncio.sleep(0.05)
         entries = await self._shop.broker.dead_letters(self.queue).peek(100_000)
         self.account.dead.update(int(entry.letter.payload or b"-1") for entry in entries)
@@ -230,7 +231,7 @@ class Load:
     def _worker(self, url: str) -> redrive.app.App:
         app = redrive.app.App(url, name="shop")
         app.bus.subscribe(self._hear)
-        options = redrive.app.ConsumerOptions(retry=[0.05] * 2, lease=LEASE, breaker=None)
+        options = ConsumerOptions(retry=[0.05] * 2, lease=LEASE, breaker=None)
 
         @app.consumer(self.queue, **options)
         async def handle(payload: bytes, delivery: Delivery) -> None:
@@ -337,11 +338,6 @@ def table(rows: dict[tuple[str, str, str], list[Account]]) -> str:
         ]
         lines.append([*case, str(len(accounts)), *told])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def shown(accounts: Sequence[Account]) -> str:
-    """The figures of some runs, for the output of a test."""
-    return "\n".join(str(account.row()) for account in accounts)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""A failover under load, by sentinel and in a cluster: what is lost, what is handled twice, and who goes on by himself."""
+"""A failover under load, by sentinel and in a cluster: what is lost, what is handled twice, and that work goes on."""
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Self
 
 import pytest
+import redis
 
 from redrive.brokers.redis import RedisBroker
 from redrive.brokers.redis.address import Address, Durability
@@ -164,7 +166,7 @@ async def test_a_primary_that_has_lost_its_replicas_is_asked_for_anew(watched: W
     await broker.publish("orders-replaced", one)
     primary.ask("CONFIG", "SET", "min-replicas-to-write", 1)
     try:
-        watched.sentinel.ask("SENTINEL", "FAILOVER", PRIMARY)
+        await asyncio.to_thread(until, lambda: hands_over(watched), what="the sentinel ready for a failover")
         await asyncio.to_thread(servers.wait_for_promotion, replica)
         with pytest.raises(BrokerUnavailable, match="fewer replicas"):
             await broker.publish("orders-replaced", one)
@@ -173,6 +175,14 @@ async def test_a_primary_that_has_lost_its_replicas_is_asked_for_anew(watched: W
         primary.ask("CONFIG", "SET", "min-replicas-to-write", 0)
 
     assert replica.ask("XLEN", "orders-replaced") == 2
+
+
+def hands_over(watched: WatchedRedis) -> bool:
+    """Ask for a failover; whether the sentinel knows the replica well enough for it."""
+    try:
+        return watched.sentinel.ask("SENTINEL", "FAILOVER", PRIMARY) == "OK"
+    except redis.ResponseError:
+        return False
 
 
 async def test_what_was_not_confirmed_is_confirmed_by_no_other_connection(watched: WatchedRedis) -> None:
@@ -188,6 +198,7 @@ async def test_what_was_not_confirmed_is_confirmed_by_no_other_connection(watche
             await server.aclose()
             with pytest.raises(BrokerUnavailable, match="closed meanwhile"):
                 await confirm(wire, Durability(1))
+        async with server.wire("orders") as wire:
             await wire.call("SET", "orders-written", "2")
             asker = await wire.client_id()
             with pytest.raises(BrokerUnavailable, match="confirmed by 0 of 1"):
@@ -199,14 +210,14 @@ async def test_what_was_not_confirmed_is_confirmed_by_no_other_connection(watche
 
 
 class OtherSentinel:
-    """Gives every question the same answer, and counts those who come. An empty one hangs up."""
+    """Says the same whenever it is asked for primaries, and counts those who come. Without an answer it hangs up."""
 
     def __init__(self, answer: bytes = b"") -> None:
         self.port = free_port()
         self.visits = 0
         self._answer = answer
 
-    async def __aenter__(self) -> "OtherSentinel":
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._meet, "127.0.0.1", self.port)
         return self
 
@@ -216,8 +227,9 @@ class OtherSentinel:
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.visits += 1
-        while self._answer and await reader.read(1024):
-            writer.write(self._answer)
+        while self._answer and (asked := await reader.read(1024)):
+            writer.write(b"+OK\r\n" * asked.count(b"SETINFO"))
+            writer.write(self._answer if b"MASTERS" in asked else b"")
         writer.close()
 
 
@@ -229,3 +241,36 @@ async def test_a_sentinel_that_does_not_answer_is_asked_once_and_passed_over(
         await broker.publish("orders", [Message("", "orders", b"1")])
 
     assert other.visits == 1
+
+
+async def test_a_primary_is_not_named_while_its_failover_is_under_way(connect: Connect) -> None:
+    """It may be back, and empty, before the failover is over."""
+    facts = {"name": PRIMARY, "ip": "127.0.0.1", "port": "1", "flags": "master,failover_in_progress"}
+    words = [word for fact in facts.items() for word in fact]
+    answer = "".join([f"*1\r\n*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in words)])
+    async with OtherSentinel(answer.encode()) as other:
+        with pytest.raises(BrokerUnavailable, match="knows a healthy primary"):
+            await connect(f"redis+sentinel://127.0.0.1:{other.port}/{PRIMARY}").publish(
+                "orders", [Message("", "orders", b"1")]
+            )
+
+
+async def test_a_call_that_is_cancelled_while_it_asks_a_sentinel_ends(watched: WatchedRedis) -> None:
+    """Wherever it is: whoever stops a worker waits for that."""
+    for steps in range(60):
+        server = Server(Address.of(watched.url))
+
+        async def ask(server: Server = server) -> None:
+            async with server.wire("orders") as wire:
+                await wire.call("PING")
+
+        asking = asyncio.create_task(ask())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if asking.done():
+            break
+        asking.cancel()
+        await asyncio.wait([asking])
+        await server.aclose()
+
+        assert asking.cancelled(), f"after {steps} steps"

@@ -34,6 +34,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
 
 AT_ONCE: Final = 16
 """Connections that publishing may use at once: more of them are not faster, and each takes a while to make."""
+ANSWER_WITHIN: Final = 2.0
+"""Seconds after which another sentinel is asked."""
 _SENTINEL: Final = "sentinel_"
 """In front of an option for the connections to the sentinels themselves."""
 
@@ -158,22 +160,23 @@ class _Sentinel(Sentinel):
     for the end of a task that was cancelled would wait for ever.
     """
 
-    within: float = 2
+    within: float
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
         for sentinel in self.sentinels:
             with contextlib.suppress(redis.ConnectionError, redis.TimeoutError, TimeoutError):
                 async with asyncio.timeout(self.within):
-                    known: dict[str, dict[str, Any]] = await sentinel.sentinel_masters()
+                    known: Any = await sentinel.sentinel_masters()
                 state = known.get(service_name)
                 if state is not None and _is_healthy(state):
+                    self.sentinels = [sentinel, *(other for other in self.sentinels if other is not sentinel)]
                     return state["ip"], state["port"]
         raise MasterNotFoundError(f"No master found for {service_name!r}")
 
 
 def _is_healthy(state: dict[str, Any]) -> bool:
     """Whether a primary may be talked to. Not during a failover: the old one, back too early, would still be named."""
-    return not state["flags"] & {"s_down", "o_down", "disconnected", "failover_in_progress"}
+    return not any(flag in state["flags"] for flag in ("s_down", "o_down", "failover_in_progress"))
 
 
 class _SentinelSource(_PoolSource):
@@ -181,12 +184,12 @@ class _SentinelSource(_PoolSource):
 
     def __init__(self, address: Address, options: dict[str, Any]) -> None:
         # A sentinel that does not answer is passed over: the others know as much as it does.
-        own: dict[str, Any] = {"socket_timeout": None, "socket_connect_timeout": 2, "retry": options["retry"]}
+        own: dict[str, Any] = {"retry": options["retry"], "protocol": options["protocol"]}
         for name in [name for name in options if name.startswith(_SENTINEL)]:
             own[name.removeprefix(_SENTINEL)] = options.pop(name)
+        within = own.pop("socket_timeout", ANSWER_WITHIN)
         hosts = list(address.hosts)
-        within = own.pop("socket_timeout") or _Sentinel.within
-        self._sentinel = _Sentinel(hosts, sentinel_kwargs={"socket_timeout": None, **own}, **options)  # type: ignore[no-untyped-call]
+        self._sentinel = _Sentinel(hosts, sentinel_kwargs={**own, "socket_timeout": None}, **options)  # type: ignore[no-untyped-call]
         self._sentinel.within = within
         super().__init__(self._sentinel.master_for(address.primary).connection_pool)
 

@@ -201,7 +201,7 @@ class Intake:
     async def _wake(self, client_id: int) -> None:
         """End a wait before its time; again, if it had not begun yet.
 
-        Whether it is still wanted is asked each time: up to Python 3.11, a cancel while the client connects may be lost.
+        Whether it is still wanted is asked each time: a cancel may be lost inside the client.
         """
         while self._waking is asyncio.current_task():
             with contextlib.suppress(BrokerError):

@@ -71,7 +71,7 @@ class Wire:
                     if self._connection is None:
                         self._connection = await self._source.take(self._key)
                     elif not self._connection.is_connected:  # the client would make another one without a word
-                        raise ConnectionError("the connection was closed meanwhile")
+                        raise ConnectionError("the connection was closed meanwhile")  # noqa: TRY301 - one way out
                     await self._connection.send_packed_command(packed, check_health=False)
                     answers = [await _answer(self._connection) for _ in commands]
             except BaseException as error:
