@@ -86,13 +86,15 @@ async def purge(
 ) -> Purge:
     """Remove letters for good, in chunks; tombstones stay, so that a late copy does not bring them back.
 
-    `advance` hears of every chunk how many it was.
+    Each chunk is an operation of its own in the audit, with its count: how many there will be is not known before the
+    end. `advance` hears of every chunk how many it was.
     """
     before = desk.clock.now() - older_than
     words = in_words(_before(query, before), _states(query))
-    act = desk.act("letters.purge", selection=words)
-    removed = 0
-    while number := await desk.store.purge(query, before=before, limit=CHUNK, act=act):
+    removed, number = 0, CHUNK
+    while number == CHUNK:
+        act = desk.act("letters.purge", selection=words)
+        number = await desk.store.purge(query, before=before, limit=CHUNK, act=act)
         removed += number
         advance(number)
     return Purge(Count(removed), before, words)

@@ -115,6 +115,19 @@ async def test_a_purge_removes_what_is_old_and_its_preview_says_how_much() -> No
     assert sorted(await bench.ids()) == ["young-0", "young-1"]
 
 
+async def test_the_audit_counts_every_letter_of_a_large_purge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "CHUNK", 2)
+    bench = Bench()
+    await bench.collect(5)
+    bench.clock.advance("100d")
+    await letters.purge(bench.desk, Query(), older_than=timedelta(days=90))
+
+    records = [record for record in (await audit.find(bench.desk)).rows if record.verb == "letters.purge"]
+
+    assert sorted(record.count or 0 for record in records if not record.letter_id) == [1, 2, 2]
+
+
+
 async def test_retention_is_per_state_and_queue_and_does_nothing_without_rules() -> None:
     bench = Bench()
     await bench.collect(2)
