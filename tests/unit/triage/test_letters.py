@@ -127,7 +127,6 @@ async def test_the_audit_counts_every_letter_of_a_large_purge(monkeypatch: pytes
     assert sorted(record.count or 0 for record in records if not record.letter_id) == [1, 2, 2]
 
 
-
 async def test_retention_is_per_state_and_queue_and_does_nothing_without_rules() -> None:
     bench = Bench()
     await bench.collect(2)
