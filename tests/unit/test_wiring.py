@@ -58,7 +58,7 @@ def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch: pytest.Monke
     [
         "redis://here:port",
         "redis://here?colour=red",
-        "redis://here?socket_timeout=soon",
+        "redis://here?socket_connect_timeout=soon",
         "redis://here?durability=often",
         "redis+sentinel://here/primary?colour=red",
         "redis+cluster://here?colour=red",
