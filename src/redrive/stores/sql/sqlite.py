@@ -1,8 +1,10 @@
 """What is SQLite's own: how a file is opened, upserts, the index on text. Everything else is plain SQL."""
 
+import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     URL,
@@ -20,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.sqlite import Insert, insert
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from redrive.stores.sql.tables import letter_text
@@ -53,7 +55,7 @@ def _settle_in(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None
     cursor = connection.cursor()
     try:
         for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -16384"):
-            cursor.execute(f"PRAGMA {setting}")
+            _insist(cursor, f"PRAGMA {setting}")
         cursor.close()
     except BaseException:
         connection.close()  # nobody else knows of it yet
@@ -123,3 +125,20 @@ def _grams(wanted: str) -> str:
     """Every three characters that follow each other, as a query of FTS5."""
     grams = list(dict.fromkeys(wanted[start : start + _GRAM] for start in range(len(wanted) - _GRAM + 1)))
     return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in grams[:_MOST_GRAMS])
+
+
+def _insist(cursor: DBAPICursor, statement: str) -> None:
+    """Those who open a new file at once are told that it is locked without waiting: only one of them makes it WAL."""
+    for pause in _PAUSES:
+        try:
+            cursor.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            time.sleep(pause)
+        else:
+            return
+    cursor.execute(statement)
+
+
+_PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
