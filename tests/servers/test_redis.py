@@ -60,6 +60,9 @@ def test_a_paused_server_can_be_stopped(fresh_redis: RedisServer) -> None:
     fresh_redis.pause()
     fresh_redis.stop()
 
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", fresh_redis.port))
+
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="no-such-setting"):
