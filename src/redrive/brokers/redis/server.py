@@ -138,6 +138,7 @@ class _PoolSource:
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
+        self._closed = False
 
     def check(self) -> None:
         self._pool.make_connection()  # type: ignore[no-untyped-call]
@@ -147,9 +148,12 @@ class _PoolSource:
         return connection
 
     async def give_back(self, connection: AbstractConnection) -> None:
+        if self._closed:  # nobody comes for it any more
+            await connection.disconnect(nowait=True)
         await self._pool.release(connection)
 
     async def aclose(self) -> None:
+        self._closed = True
         await self._pool.aclose()
 
 
@@ -208,6 +212,7 @@ class _ClusterSource:
         self._cluster = RedisCluster(startup_nodes=nodes, **options)
         self._owners: dict[AbstractConnection, tuple[ClusterNode, Connection]] = {}
         self._stale = False
+        self._closed = False
 
     def check(self) -> None:
         """The client has looked at its options already."""
@@ -227,8 +232,11 @@ class _ClusterSource:
 
     async def give_back(self, connection: AbstractConnection) -> None:
         self._stale = self._stale or not connection.is_connected
+        if self._closed:
+            await connection.disconnect(nowait=True)
         node, taken = self._owners.pop(connection)
         node.release(taken)
 
     async def aclose(self) -> None:
+        self._closed = True
         await self._cluster.aclose()
