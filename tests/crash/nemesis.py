@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from random import Random
@@ -15,6 +16,7 @@ from tests.crash.troupe import Process, Troupe
 
 LOOK = 0.02
 PATIENCE = 10.0  # for a victim to show up
+SILENT = 15  # leases without a start, after which nobody will come by a point any more
 NOTED = 1.0  # for one that was struck at a point to have noted it
 
 Strike = Callable[[], Awaitable[None]]
@@ -31,6 +33,7 @@ class Nemesis:
         self._random = Random(site.scenario.seed)
         self._struck: set[int] = set()  # processes that are killed or stand still
         self._under_way: set[asyncio.Task[None]] = set()
+        self._last_start = (0, 0.0)  # how many there were, and when that was seen first
         self._supervisor: Process = troupe.start("supervise")
         self._producer: Process = troupe.start("producer")
 
@@ -169,7 +172,14 @@ class Nemesis:
         return self._producer.returncode == 0
 
     def _is_over(self) -> bool:
-        return self._all_sent() and all(task.done() for task in self._under_way)
+        return self._all_sent() and (all(task.done() for task in self._under_way) or self._is_silent())
+
+    def _is_silent(self) -> bool:
+        """Whether nothing has started for so long that what is still to be struck will not show up."""
+        now, starts = time.monotonic(), len(self._reader.of(Word.START))
+        if starts != self._last_start[0]:
+            self._last_start = starts, now
+        return now - self._last_start[1] > SILENT * self._site.scenario.lease
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
