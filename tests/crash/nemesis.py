@@ -33,7 +33,7 @@ class Nemesis:
         self._random = Random(site.scenario.seed)
         self._struck: set[int] = set()  # processes that are killed or stand still
         self._under_way: set[asyncio.Task[None]] = set()
-        self._last_start = (0, 0.0)  # how many there were, and when that was seen first
+        self._last_start = (0, time.monotonic())  # how many there were, and when that was seen first
         self._supervisor: Process = troupe.start("supervise")
         self._producer: Process = troupe.start("producer")
 
