@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from random import Random
 
@@ -72,8 +72,12 @@ class Nemesis:
         rare = [strike for strike in rare for _ in range(max(1, scenario.kills // 15))] + [self._kill_suspects]
         strikes = rare[: scenario.kills // 2]
         strikes += [self._kill_worker] * (scenario.kills - len(strikes))
-        strikes += [partial(self._arm, name, signal.SIGKILL) for name in scenario.points if name not in REDRIVER_POINTS]
-        strikes += [partial(self._arm, name, signal.SIGSTOP) for name in scenario.stops]
+        kills = [name for name in scenario.points if name not in REDRIVER_POINTS]
+        # Whoever dies at a point comes before whoever stops there: a stop may have to be tried until the end.
+        signals = {
+            name: iter([*([signal.SIGKILL] * (name in kills)), signal.SIGSTOP]) for name in (*kills, *scenario.stops)
+        }
+        strikes += [partial(self._arm, name, signals[name]) for name in (*kills, *scenario.stops)]
         self._random.shuffle(strikes)
         dues = sorted(self._random.randrange(int(scenario.messages * 0.8)) for _ in strikes)
         return list(zip(dues, strikes, strict=True))
@@ -112,8 +116,9 @@ class Nemesis:
             await striking  # nothing drains on a system that was left down
             raise
 
-    async def _arm(self, name: str, strike: signal.Signals) -> None:
+    async def _arm(self, name: str, signals: Iterator[signal.Signals]) -> None:
         """Arm a point until it is reached; who is stopped there goes on when its message has passed to another."""
+        strike = next(signals)
         await self._until(lambda: name not in self._site.points.armed())
         while True:
             known = len(self._reader.of(Word.POINT))
