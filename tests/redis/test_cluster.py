@@ -82,6 +82,20 @@ async def test_an_output_in_another_slot_is_refused(broker: RedisBroker) -> None
     assert "put {orders} into the name" in refused[0].why
 
 
+async def test_thousands_of_headers_are_put_out_and_delayed(broker: RedisBroker) -> None:
+    headers = tuple([(f"h{number}", b"%d" % number) for number in range(5000)])
+    worker = await broker.subscribe("orders", group="shop", options=Options(owner="one"))
+    await broker.publish("orders", [Message("", "orders", b"1", headers)], delay=timedelta(milliseconds=1))
+    (taken,) = await worker.fetch(1, wait=WAIT)
+    output = Message("", "paid.{orders}", b"1", headers)
+    (answer,) = await worker.settle([Settlement(taken, output=output)])
+    next_worker = await broker.subscribe("paid.{orders}", group="shop", options=Options(owner="two"))
+    (put_out,) = await next_worker.fetch(1, wait=WAIT)
+
+    assert answer.status == "done"
+    assert taken.message.headers == put_out.message.headers == headers
+
+
 async def test_a_consumer_whose_output_is_in_another_slot_does_not_start(broker: RedisBroker) -> None:
     with pytest.raises(ConfigError, match=r"^output: .* put \{orders\} into the name$"):
         await broker.subscribe("orders", group="shop", options=Options(owner="one", output="paid"))

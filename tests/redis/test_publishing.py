@@ -88,20 +88,6 @@ async def test_nothing_is_left_of_a_delayed_message_that_has_arrived(
     assert client.exists(QueueKeys(queue).delayed, QueueKeys(queue).delayed_messages) == 0
 
 
-async def test_a_delayed_message_has_at_most_three_thousand_headers(broker: RedisBroker, queue: str) -> None:
-    with pytest.raises(BrokerError, match="at most 3000 headers in a delayed message, got 4501"):
-        await broker.publish(queue, [Message("", queue, b"1", MANY)], delay=LATER)
-
-
-async def test_a_delayed_message_with_as_many_headers_as_it_may_have_arrives(broker: RedisBroker, queue: str) -> None:
-    worker = await broker.subscribe(queue, group="shop", options=Options(owner="one"))
-    headers = MANY[:2_999]
-    await broker.publish(queue, [Message("", queue, b"1", headers)], delay=timedelta(milliseconds=1))
-    (taken,) = await worker.fetch(1, wait=timedelta(seconds=5))
-
-    assert taken.message.headers == headers
-
-
 async def test_hundreds_may_publish_at_once(broker: RedisBroker, queue: str) -> None:
     answers = await asyncio.gather(*(broker.publish(queue, [Message("", queue, b"1")]) for _ in range(300)))
 

@@ -4,7 +4,6 @@ import contextlib
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
 
 from redrive.brokers.redis.address import Durability
 from redrive.brokers.redis.entry import whole_millis
@@ -13,9 +12,6 @@ from redrive.brokers.redis.scripts import run
 from redrive.brokers.redis.transaction import confirm, together
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.errors import BrokerError
-
-MOST_FIELDS: Final = 3_000
-"""Fields of a delayed message: a script moves it into the stream, and can name no more of them."""
 
 
 async def add(wire: Wire, keys: QueueKeys, entries: Sequence[list[bytes]], *, durability: Durability) -> list[str]:
@@ -35,10 +31,6 @@ async def add_later(
     arguments: list[Value] = [whole_millis(delay), secrets.token_hex(4)]
     series = secrets.token_hex(6)
     for place, fields in enumerate(entries):
-        if len(fields) > 2 * MOST_FIELDS:
-            raise BrokerError(
-                f"redis: expected at most {MOST_FIELDS} headers in a delayed message, got {len(fields) // 2}"
-            )
         arguments += (f"{series}-{place}", len(fields), *fields)
     named = (keys.queue, keys.meta, keys.delayed, keys.delayed_messages)
     ids = await run(wire, "add_later", named, arguments)

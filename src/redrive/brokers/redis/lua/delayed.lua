@@ -14,15 +14,19 @@ end
 
 local function move_delayed(index, messages, stream, now, limit)
   local ms, seq
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', index, '-inf', now, 'LIMIT', 0, limit)) do
+  local due = redis.call('ZRANGEBYSCORE', index, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
+  for place = 1, #due, 2 do
+    local id = due[place]
     local raw = redis.call('HGET', messages, id)
     if raw then
       if not ms then ms, seq = next_id(stream, now) end
       local fields, new = cmsgpack.unpack(raw), string.format('%.0f-%.0f', ms, seq)
-      fields[#fields + 1], fields[#fields + 2] = 'rd-entry', new
+      for _, word in ipairs({'rd-due', due[place + 1], 'rd-entry', new}) do fields[#fields + 1] = word end
       seq = seq + 1
-      local added = redis.pcall('XADD', stream, new, unpack(fields))
-      if type(added) == 'table' then redis.call('XADD', stream, '*', unpack(fields)) end  -- an id beyond our counting
+      local added = add_entry(redis.pcall, stream, new, fields, 1, #fields)
+      if type(added) == 'table' then  -- an id beyond our counting
+        add_entry(redis.call, stream, '*', fields, 1, #fields)
+      end
     end
     redis.call('HDEL', messages, id)
     redis.call('ZREM', index, id)

@@ -1,40 +1,68 @@
--- after: shared
+-- after: shared entries
 -- flags: allow-oom
 -- Carry out outcomes, each only if its message is still in this worker's hands. One answer per item:
 -- 'D' done, 'R' repeated, 'L' lost, 'G' gone from the stream (send it again with its fields), or 'X' and why it is
 -- refused; a retry's answer is followed by its due time.
--- KEYS from 5 on: the streams written to and the once-keys.   ARGV: 3 '1' if an ack removes the entry; then the items:
--- verb (A ack, R retry, D dead, H hold), member, count, delay (ms), first attempt, trail, fields (a list),
--- once-key (index or 0), its life (ms), number of entries to add; each: key (index), what is kept about that queue if it
--- is not the DLQ or the outcomes (index or 0), number of strings, strings.
-local REMOVE = take() == '1'
+-- KEYS from 5 on: the streams written to and the once-keys.
+-- ARGV: 3 '1' if an ack removes the entry, 4 the life of once-keys (ms); then the items: verb, member, count, and for
+-- R (retry): delay (ms), first attempt, trail, fields (a list);
+-- H (hold): trail, fields;
+-- A (ack), D (dead): once-key (index or 0), number of entries to add; each: key (index), what is kept about that queue
+-- if it is not the DLQ or the outcomes (index or 0), fields, and by number (or 0) more fields, which several entries
+-- have in common: they follow where the number stands for the first time.
+local REMOVE, ONCE_LIFE = take() == '1', take()
+local NOW = now_ms()
+local common, kinds = {}, {}
+
+local function take_common()
+  local number = tonumber(take())
+  if number > 0 and not common[number] then common[number] = take_list() end
+  return common[number]
+end
+
+local function take_add()
+  local add = {key = KEYS[tonumber(take())], meta = KEYS[tonumber(take())]}
+  local strings = tonumber(take())
+  add.from, add.till = at + 1, at + strings
+  at = at + strings
+  add.common = take_common()
+  return add
+end
 
 local function next_item()
-  local item = {verb = take(), member = take(), count = tonumber(take()), delay = tonumber(take()), first = take(),
-    trail = take(), fields = take_list(), once = tonumber(take()), life = tonumber(take()), adds = {}}
-  for number = 1, tonumber(take()) do
-    local add = {key = KEYS[tonumber(take())], meta = KEYS[tonumber(take())]}
-    local strings = tonumber(take())
-    add.from, add.till = at + 1, at + strings
-    at = at + strings
-    item.adds[number] = add
+  local item = {verb = take(), member = take(), count = tonumber(take()), adds = {}}
+  if item.verb == 'R' then
+    item.delay, item.first, item.trail, item.fields = tonumber(take()), take(), take(), take_list()
+  elseif item.verb == 'H' then
+    item.trail, item.fields = take(), take_list()
+  else
+    item.once = KEYS[tonumber(take())]
+    for number = 1, tonumber(take()) do item.adds[number] = take_add() end
   end
   return item
 end
 
 local function mistake(item)
   for _, add in ipairs(item.adds) do
-    add.kind = redis.call('TYPE', add.key).ok
-    if add.kind ~= 'stream' and add.kind ~= 'none' then return add.key .. ' holds a ' .. add.kind .. ', not a stream' end
-    if add.till - add.from > 6000 then return add.key .. ': more than 3,000 headers' end
+    local kind = kinds[add.key] or redis.call('TYPE', add.key).ok
+    if kind ~= 'stream' and kind ~= 'none' then return add.key .. ' holds a ' .. kind .. ', not a stream' end
+    kinds[add.key] = kind
   end
+end
+
+local function fields_of(add)
+  if not add.common then return ARGV, add.from, add.till end
+  local list, size = {unpack(ARGV, add.from, add.till)}, add.till - add.from + 1
+  for place, part in ipairs(add.common) do list[size + place] = part end
+  return list, 1, size + #add.common
 end
 
 local function write(item)
   for number, add in ipairs(item.adds) do
-    local new = redis.call('XADD', add.key, '*', unpack(ARGV, add.from, add.till))
-    if add.meta and add.kind == 'none' then redis.call('HSET', add.meta, 'created', '1') end
-    if number == 1 and item.once > 0 then redis.call('SET', KEYS[item.once], new, 'PX', item.life) end
+    local new = add_entry(redis.call, add.key, '*', fields_of(add))
+    if add.meta and kinds[add.key] == 'none' then redis.call('HSET', add.meta, 'created', '1') end
+    kinds[add.key] = 'stream'
+    if number == 1 and item.once then redis.call('SET', item.once, new, 'PX', ONCE_LIFE) end
   end
 end
 
@@ -50,31 +78,27 @@ local function too_late(item, owner, count)
   end
   if item.verb == 'H' and owner == HELD and count == item.count then return {'R'} end
   if owner then return {'L'} end
-  if item.verb == 'D' and item.once > 0 and redis.call('EXISTS', KEYS[item.once]) == 0 then return {'L'} end
+  if item.verb == 'D' and item.once and redis.call('EXISTS', item.once) == 0 then return {'L'} end
   return {'R'}
 end
 
 local function retry(item)
-  local there = entry(item.member)
   local story = load_story(item.member) or {}
-  if not there and not story.k then
-    if not item.fields then return {'G'} end
-    story.k = item.fields
-  end
-  if there then story.k = item.member:sub(1, 1) == 'm' and there or nil end
-  story.f = (story.f or 0) + 1
-  story.a = story.a or item.first
-  if item.trail ~= '' then story.t = item.trail end
-  local due = now_ms() + item.delay
-  story.s, story.d, story.u, story.n, story.x, story.g = item.count, due, nil, nil, nil, not there or nil
-  save_story(item.member, story)
-  redis.call('ZADD', DUE, due, item.member)
-  if there then
-    hand_to(item.member, RETRY, item.count)
-  else
+  local fields = story.k or entry(item.member)
+  if not fields and not item.fields then return {'G'} end
+  local there = fields and hand_to(item.member, RETRY, item.count)
+  if not there then
     local key, id = place(item.member)
     redis.call('XACK', key, GROUP, id)
   end
+  if not there or item.member:sub(1, 1) == 'm' then story.k = fields or item.fields end  -- in the lane nobody trims
+  story.f = (story.f or 0) + 1
+  story.a = story.a or item.first
+  if item.trail ~= '' then story.t = item.trail end
+  local due = NOW + item.delay
+  story.s, story.d, story.u, story.n, story.x, story.g = item.count, due, nil, nil, nil, not there or nil
+  save_story(item.member, story)
+  redis.call('ZADD', DUE, due, item.member)
   return {'D', string.format('%.0f', due)}
 end
 
