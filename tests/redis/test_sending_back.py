@@ -57,7 +57,7 @@ async def test_in_the_queue_the_marks_are_for_consumers_of_other_frameworks(
 async def test_without_marks_the_queue_gets_the_fields_as_they_were(
     broker: RedisBroker, fields_in: FieldsIn, queue: str
 ) -> None:
-    headers = (("rd-payload-at", b"1"), ("colour", b"\xff"))
+    headers = (("colour", b"\xff"), ("rd-payload-at", b"here"))
     await broker.send_back([SendBack("a1", 1, queue, b"1", headers, marked=False)])
 
     assert fields_in(queue) == [[b"colour", b"\xff", b"payload", b"1"]]

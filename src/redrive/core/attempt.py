@@ -1,11 +1,13 @@
 """An attempt: one run of the handler that did not end well. Their trail travels with the message."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, overload
 
 from redrive.core.excerpt import excerpt
+from redrive.core.instant import instant_text
 
 KEPT = 16
 KEPT_IN_ALL = 96  # by a store, over all generations
@@ -15,8 +17,8 @@ _LEAST = 24
 _ENDED: Final = b'"ended_at":"'
 _ROW: Final = b'{"number":'  # how a row begins, and nothing else: inside a text the quotes are escaped
 
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
-_escaped = json.JSONEncoder().encode
+_quoted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_escaped = json.JSONEncoder(separators=(",", ":")).encode
 _decoded = json.JSONDecoder().decode
 
 
@@ -171,44 +173,49 @@ def from_rows(rows: Any) -> Trail:
 
 
 def _dump(attempt: Attempt) -> bytes:
-    """One row of a trail; in ASCII if it holds what UTF-8 cannot say."""
+    """One row of a trail, as `to_rows` has it: JSON made by hand costs half, and each failure makes some."""
+    number, started_at, ended_at, *said = attempt
+    times = f'"started_at":"{instant_text(started_at)}","ended_at":"{instant_text(ended_at)}"'
+    return f'{{"number":{number},{times}{_said(*said)}'.encode()
+
+
+@lru_cache(maxsize=64)
+def _said(*said: Any) -> str:
+    """The end of a row, which is the same for most of what fails in heaps; in ASCII if UTF-8 cannot say it."""
+    row = _told(*said)
+    text = _quoted(row)
     try:
-        return _row_text(attempt, _quoted).encode()
+        text.encode()
     except UnicodeEncodeError:
-        return _row_text(attempt, _escaped).encode()
-
-
-def _row_text(attempt: Attempt, quoted: Callable[[str], str]) -> str:
-    """`to_rows` written out: JSON made by hand costs two thirds, and each failure makes some."""
-    number, started_at, ended_at, error_type, error_message, error_code, crash, node, generation = attempt
-    message = f',"error_message":{quoted(error_message)}' if error_message else ""
-    code = f',"error_code":{quoted(error_code)}' if error_code is not None else ""
-    crashed = ',"crash":true' if crash else ""
-    where = f',"node":{quoted(node)}' if node else ""
-    redriven = f',"generation":{generation}' if generation else ""
-    return (
-        f'{{"number":{number},"started_at":"{started_at.isoformat()}","ended_at":"{ended_at.isoformat()}"'
-        f',"error_type":{quoted(error_type)}{message}{code}{crashed}{where}{redriven}}}'
-    )
+        text = _escaped(row)
+    return f",{text[1:]}"
 
 
 def _row(attempt: Attempt) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "number": attempt.number,
-        "started_at": attempt.started_at.isoformat(),
-        "ended_at": attempt.ended_at.isoformat(),
-        "error_type": attempt.error_type,
-    }
-    if attempt.error_message:
-        row["error_message"] = attempt.error_message
-    if attempt.error_code is not None:
-        row["error_code"] = attempt.error_code
-    if attempt.crash:
+    times = {"started_at": attempt.started_at.isoformat(), "ended_at": attempt.ended_at.isoformat()}
+    return {"number": attempt.number, **times, **_told(*attempt[3:])}
+
+
+def _told(
+    error_type: str,
+    error_message: str,
+    error_code: str | None,
+    crash: bool,  # noqa: FBT001 - in the order of an attempt's fields
+    node: str,
+    generation: int,
+) -> dict[str, Any]:
+    """What a row says beside its number and its times."""
+    row: dict[str, Any] = {"error_type": error_type}
+    if error_message:
+        row["error_message"] = error_message
+    if error_code is not None:
+        row["error_code"] = error_code
+    if crash:
         row["crash"] = True
-    if attempt.node:
-        row["node"] = attempt.node
-    if attempt.generation:
-        row["generation"] = attempt.generation
+    if node:
+        row["node"] = node
+    if generation:
+        row["generation"] = generation
     return row
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from redrive.core.errors import BrokerUnavailable, ConfigError, StoreUnavailable
-from redrive.core.evidence import causes_of, codes_of, is_mute, status_of, told_delay
+from redrive.core.evidence import causes_of, codes_of, is_mute, status_of, tells_nothing, told_delay
 from redrive.core.outcome import GiveUp, RetryLater
 
 Rule = type[BaseException] | Callable[[BaseException], bool]
@@ -145,11 +145,14 @@ class Classifier:
         )
 
     def _remembered(self, error: BaseException) -> Classified | None:
+        """What is known of its class, which is mute; if this one stands alone and has nothing of its own to tell."""
         try:
             known = self._by_class.get(type(error))
         except Exception:  # noqa: BLE001 - a metaclass is anybody's code
             return None
-        return known if known is not None and _stands_alone(error) else None
+        if known is None or error.__cause__ is not None or not tells_nothing(error.__dict__):
+            return None
+        return known if error.__context__ is None or error.__suppress_context__ else None
 
     def _remember(self, error: BaseException, known: Classified) -> Classified:
         """Keep what holds for every exception of this class that stands alone; give it back."""

@@ -24,6 +24,8 @@ _HTTP_FAULTS: Final = range(400, 600)
 _TEXT_READ: Final = 64  # no number and no date of a header is longer
 
 _READ: Final = frozenset({*_STATUS_NAMES, *_CODE_NAMES, "response", "body", "headers", "retry_after"})
+tells_nothing: Final = _READ.isdisjoint
+"""Whether none of these names is one that is read here."""
 _TELLING: Final = _READ | {"__getattr__", "__getattribute__"}
 
 
@@ -35,7 +37,7 @@ def is_mute(error: BaseException) -> bool:
     """
     kind: type = type(error)
     try:
-        return _is_mute_kind(kind) and _READ.isdisjoint(error.__dict__)
+        return _is_mute_kind(kind) and tells_nothing(error.__dict__)
     except Exception:  # noqa: BLE001 - a metaclass is anybody's code
         return False
 

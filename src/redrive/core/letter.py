@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from redrive.core.attempt import EncodedTrail, Trail
@@ -17,7 +18,10 @@ from redrive.core.reason import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """One model for every broker and for the gateway. `payload` is None only in digest mode."""
+    """One model for every broker and for the gateway. `payload` is None only in digest mode.
+
+    `dlq_entry_id` is the id that the letter's entry had in its DLQ, known from when it is collected.
+    """
 
     letter_id: str
     generation: int = 0
@@ -54,6 +58,7 @@ class DeadLetter:
     trace_id: str | None = None
     task_type: str | None = None
     context: dict[str, Any] = field(default_factory=dict)
+    dlq_entry_id: str = ""
 
 
 _NO_CONTEXT = ContextRule()
@@ -88,10 +93,14 @@ def letter_id(*, broker: str, incarnation: str, queue: str, group: str, origin: 
 
     `payload_sha256` is given only where a producer chose the origin, and may have chosen it twice.
     """
-    parts = [broker, incarnation, queue, group, origin]
-    if payload_sha256:
-        parts.append(payload_sha256)
-    return hashlib.sha256(f"[{', '.join(map(_quoted, parts))}]".encode()).hexdigest()[:32]
+    hashed = f", {_quoted(payload_sha256)}" if payload_sha256 else ""
+    text = f"[{_place(broker, incarnation, queue, group)}, {_quoted(origin)}{hashed}]"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=256)
+def _place(*names: str) -> str:
+    return ", ".join(map(_quoted, names))
 
 
 def write_letter(

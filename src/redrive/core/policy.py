@@ -27,6 +27,7 @@ DEFAULT_RETRIES: Final = 3
 DEFAULT_BACKOFF: Final = Exponential()
 DEFAULT_RULES: Final = Classifier()
 TOLD_CAP: Final = timedelta(days=1)
+_FAILED: Final = "attempt {} of {} failed with {}: "
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -131,16 +132,48 @@ RetrySpec = RetryPolicy | int | Sequence[Duration] | None
 """A retry policy as people write it; `RetryPolicy.of` reads it."""
 
 
+class Sentence(NamedTuple):
+    """One sentence for an operator, put together when it is read: most failures are retried, and nobody asks."""
+
+    form: str
+    parts: tuple[object, ...] = ()
+
+    def __str__(self) -> str:
+        return self.form.format(*(_text(part) if isinstance(part, timedelta) else part for part in self.parts))
+
+
+class _Retry(RetryLater):
+    """The policy's own: its delay is final, and its text a sentence."""
+
+    def __init__(self, delay: timedelta, said: Sentence, code: str | None) -> None:
+        Exception.__init__(self, said)
+        self._delay = delay
+        self._code = code
+
+
+class _End(GiveUp):
+    """The policy's own: its text is a sentence."""
+
+    def __init__(self, said: Sentence, reason: Reason) -> None:
+        Exception.__init__(self, said)
+        self._code = self._severity = None
+        self._reason = reason
+
+
 class Decision(NamedTuple):
     """What becomes of a message, why, and whether the breaker should count it as a sign of an outage.
 
-    A `RetryLater` here has its final delay: drawn once, to be carried out as it is. `why` is one sentence for
-    an operator; it holds names and numbers, never the text of an exception.
+    A `RetryLater` here has its final delay: drawn once, to be carried out as it is.
     """
 
     outcome: RetryLater | GiveUp
-    why: str
-    transient: bool
+    said: Sentence
+    transient: bool = False
+
+    @property
+    def why(self) -> str:
+        """One sentence for an operator; it holds names and numbers, never the text of an exception."""
+        return str(self.said)
 
 
 def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now: datetime, random: Random) -> Decision:
@@ -154,46 +187,47 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
     allowed = policy.max_retries + 1
     if delivery.attempts_allowed is not None:
         allowed = min(allowed, max(delivery.attempts_allowed, 1))
-    count = f"attempt {number + crashes} of {max(allowed, number) + crashes}"
+    count = number + crashes, max(allowed, number) + crashes
     if isinstance(error, GiveUp):
         named = "" if error.code is None else f" ({str(error.code)[:40]})"
-        return Decision(error, f"{count}: {known.why}{named}", transient=False)
+        return Decision(error, Sentence("attempt {} of {}: {}{}", (*count, known.why, named)))
 
-    failed = f"{count} failed with {type(error).__name__[:80]}"
+    failed = *count, type(error).__name__[:80]
     if not known.retry:
-        return _given_up(Reason.REJECTED, f"{failed}: not retried, {known.why}")
+        return _given_up(Reason.REJECTED, Sentence(_FAILED + "not retried, {}", (*failed, known.why)))
     if number >= allowed:
-        why = f"{failed}: attempts exhausted"
-        return _given_up(Reason.ATTEMPTS_EXHAUSTED, why, transient=known.transient)
+        said = Sentence(_FAILED + "attempts exhausted", failed)
+        return _given_up(Reason.ATTEMPTS_EXHAUSTED, said, transient=known.transient)
 
     told = None if known.told is None else min(known.told, policy.told_cap)
     delay = draw_delay(policy.backoff, policy.jitter, n=number, random=random, told=told)
     if policy.budget is not None and _elapsed(delivery, now=now) + delay > policy.budget:
-        why = f"{failed}: a retry in {_text(delay)} would be beyond the budget of {_text(policy.budget)}"
-        return _given_up(Reason.DEADLINE, why, transient=known.transient)
-    why = f"{failed}: retry in {_text(delay)}, {known.why}"
+        said = Sentence(_FAILED + "a retry in {} would be beyond the budget of {}", (*failed, delay, policy.budget))
+        return _given_up(Reason.DEADLINE, said, transient=known.transient)
+    said = Sentence(_FAILED + "retry in {}, {}", (*failed, delay, known.why))
     code = error.code if isinstance(error, RetryLater) else None
-    return Decision(RetryLater(delay, why, code=code), why, known.transient)
+    return Decision(_Retry(delay, said, code), said, known.transient)
 
 
 def decide_start(policy: RetryPolicy, *, delivery: Delivery, now: datetime, crash_limit: int) -> Decision | None:
     """Why this attempt must not start: expired, crash limit reached, or budget spent. None: it may."""
     expires_at = delivery.message.expires_at
     if expires_at is not None and expires_at <= now:
-        why = f"the message expired at {expires_at.isoformat()}, before it could run"
-        return _given_up(Reason.EXPIRED, why)
+        return _given_up(
+            Reason.EXPIRED, Sentence("the message expired at {}, before it could run", (expires_at.isoformat(),))
+        )
     if delivery.crashes >= crash_limit:
-        why = f"its worker died {delivery.crashes} times while it ran: the crash limit is {crash_limit}"
-        return _given_up(Reason.WORKER_CRASH, why)
+        died = "its worker died {} times while it ran: the crash limit is {}"
+        return _given_up(Reason.WORKER_CRASH, Sentence(died, (delivery.crashes, crash_limit)))
     started = delivery.first_attempt_at is not None
     if started and policy.budget is not None and _elapsed(delivery, now=now) > policy.budget:
-        why = f"attempt {delivery.attempt} would start beyond the budget of {_text(policy.budget)}"
-        return _given_up(Reason.DEADLINE, why)
+        late = "attempt {} would start beyond the budget of {}"
+        return _given_up(Reason.DEADLINE, Sentence(late, (delivery.attempt, policy.budget)))
     return None
 
 
-def _given_up(reason: Reason, why: str, *, transient: bool = False) -> Decision:
-    return Decision(GiveUp(why, reason=reason), why, transient)
+def _given_up(reason: Reason, said: Sentence, *, transient: bool = False) -> Decision:
+    return Decision(_End(said, reason), said, transient)
 
 
 def _elapsed(delivery: Delivery, *, now: datetime) -> timedelta:

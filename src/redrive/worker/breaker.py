@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from redrive.core.delivery import Delivery
 from redrive.core.errors import ConfigError
@@ -181,48 +181,41 @@ class Breaker:
 
 
 class Window:
-    """How the latest attempts ended, so many of them. Successes in a row are kept as one: they are many."""
+    """How the latest attempts ended, so many of them. Only failures are kept, each with its place in the row."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._runs: deque[list[Any]] = deque()  # how they ended, which message, how many
+        self._failures: deque[tuple[int, int, str]] = deque()  # place, how it ended, which message
         self._counts = [0, 0, 0]
-        self._length = 0
+        self._seen = 0
 
     def __len__(self) -> int:
-        return self._length
+        return min(self._seen, self._size)
 
     def add(self, end: int, message_id: str = "", count: int = 1) -> None:
-        """Note an end, or so many of one kind; the oldest make room."""
-        if end == GOOD and self._runs and self._runs[-1][0] == GOOD:
-            self._runs[-1][2] += count
-        else:
-            self._runs.append([end, message_id, count])
-        self._counts[end] += count
-        self._length += count
-        while self._length > self._size:
-            oldest = self._runs[0]
-            gone = min(oldest[2], self._length - self._size)
-            oldest[2] -= gone
-            self._counts[oldest[0]] -= gone
-            self._length -= gone
-            if not oldest[2]:
-                self._runs.popleft()
+        """Note a failure, or so many that went well; the oldest make room."""
+        self._seen += count
+        failures, counts = self._failures, self._counts
+        if end != GOOD:
+            failures.append((self._seen, end, message_id))
+            counts[end] += 1
+        while failures and failures[0][0] <= self._seen - self._size:
+            counts[failures.popleft()[1]] -= 1
 
     def count(self, *ends: int) -> int:
-        """How many ended so."""
+        """How many failed so."""
         return sum([self._counts[end] for end in ends])
 
     def reaches(self, share: float, *ends: int) -> bool:
-        """Whether at least this share ended so; true of nothing at all."""
-        return self.count(*ends) >= share * self._length
+        """Whether at least this share failed so; true of nothing at all."""
+        return self.count(*ends) >= share * len(self)
 
     def messages(self, *ends: int) -> int:
-        """How many different messages ended so."""
-        return len({message_id for end, message_id, _ in self._runs if end in ends})
+        """How many different messages failed so."""
+        return len({message_id for _, end, message_id in self._failures if end in ends})
 
     def clear(self) -> None:
         """Forget everything."""
-        self._runs.clear()
+        self._failures.clear()
         self._counts = [0, 0, 0]
-        self._length = 0
+        self._seen = 0

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -100,7 +99,7 @@ class Outcomes:
         self._opened = opened
         self.plain = self._treatment.accept is None and self._treatment.output is None
         self.has_budget = self._treatment.retry.budget is not None
-        self._masked = lru_cache(maxsize=16)((self._treatment.context or ContextRule()).privacy.text)
+        self._masked = (self._treatment.context or ContextRule()).privacy.text
         self.untold = 0
 
     def before(self, delivery: Delivery) -> Settlement | None:
@@ -170,8 +169,9 @@ class Outcomes:
             failure.error_type,
             self._masked(failure.error_message),
             failure.error_code,
-            node=self._source.node,
-            generation=delivery.generation,
+            False,  # noqa: FBT003 - crash; by place, for every failure
+            self._source.node,
+            delivery.generation,
         )
         if given_up:
             trail = close_trail(delivery.trail, attempt)

@@ -75,7 +75,7 @@ def any_letter(draw: st.DrawFn, *, payloads: st.SearchStrategy[bytes | None] = s
     payload = draw(payloads)
     values: dict[str, Any] = {
         **{name: draw(texts) for name in ("broker", "group", "handler", "app_version", "node", "content_type")},
-        **{name: draw(texts) for name in ("original_message_id", "error_message", "fingerprint")},
+        **{name: draw(texts) for name in ("original_message_id", "error_message", "fingerprint", "dlq_entry_id")},
         **{name: draw(some_text) for name in ("letter_id", "kind", "queue", "error_type")},
         **{name: draw(words) for name in ("error_code", "severity", "stack")},
         **{name: draw(words) for name in ("user_id", "tenant_id", "trace_id", "task_type")},

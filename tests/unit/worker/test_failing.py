@@ -114,7 +114,7 @@ def test_no_secret_leaves_the_worker_with_the_trail(options: dict[str, Any], tex
 
 
 def settled(bench: Bench, *pairs: tuple[Settlement, Settled]) -> BatchSettled:
-    place = Place("orders", "shop", DeadLetterPlace())
+    place = Place("memory", "orders", "shop", DeadLetterPlace())
     acked = Account(place, bench.around).settled([item for item, _ in pairs], [answer for _, answer in pairs])
     told = bench.events[-1]
     assert isinstance(told, BatchSettled)

@@ -97,18 +97,23 @@ class Desk:
         told: list[Settled] = []
         for (part, order), answer in zip(parts, answers, strict=True):
             said = await run(wire, "settle", order.keys, order.args) if was_forgotten(answer) else _checked(answer)
-            told += [await self._read(wire, item, found) for item, found in zip(part, said, strict=True)]
+            told += [
+                read_answer(found) or await self._send_whole(wire, item) for item, found in zip(part, said, strict=True)
+            ]
+        delays = [
+            item.outcome.delay or NOW
+            for item, answer in zip(items, told, strict=True)
+            if isinstance(item.outcome, RetryLater) and answer.status is SettleStatus.DONE
+        ]
+        if delays:
+            self._intake.expect(min(delays))
         return acked, told
 
-    async def _read(self, wire: Wire, item: Settlement, answer: Sequence[bytes]) -> Settled:
-        found = read_answer(answer)
-        if found is None:  # its entry is gone from the stream: what we hold is the last copy
-            order = self._order([item], with_fields=True)
-            (again,) = await run(wire, "settle", order.keys, order.args)
-            found = read_answer(again) or LOST
-        if isinstance(item.outcome, RetryLater) and found.status is SettleStatus.DONE:
-            self._intake.expect(item.outcome.delay or NOW)
-        return found
+    async def _send_whole(self, wire: Wire, item: Settlement) -> Settled:
+        """Its entry is gone from the stream: what we hold is the last copy, and goes along."""
+        order = self._order([item], with_fields=True)
+        (answer,) = await run(wire, "settle", order.keys, order.args)
+        return read_answer(answer) or LOST
 
     def _order(self, items: Sequence[Settlement], *, with_fields: bool = False) -> Order:
         order = Order(self._keys, self._setting)

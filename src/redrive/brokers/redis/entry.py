@@ -1,7 +1,8 @@
 """Stream entries and messages: any entry that anyone wrote is a message, and goes back as it came, byte for byte.
 
-The payload field is the body, every other field a header. Where the payload did not stand first, or where there was
-none and the whole field map is the body, the header `rd-payload-at` says so, for the way back.
+The payload field is the body, every other field a header. Where the payload did not stand first, the header
+`rd-payload-at` stands in its place, for the way back; and where there was none and the whole field map is the body, it
+says so.
 """
 
 import json
@@ -18,18 +19,22 @@ KEY: Final = "rd-key"
 EXPIRES: Final = "rd-expires"  # milliseconds since 1970
 ID: Final = "rd-id"  # the name given to a message that was published with a delay
 ENTRY: Final = "rd-entry"  # the id of its entry: that name is good nowhere else
+DUE: Final = "rd-due"  # when a message that was published with a delay was to be handed out, in milliseconds since 1970
 PAYLOAD_AT: Final = "rd-payload-at"
+HERE: Final = b"here"
 IN_MAP: Final = b"map"
 
 OWN_PAYLOAD: Final = PAYLOAD.encode()
 """What the payload is called in what we write for each other and for people, whatever the queue calls its own."""
 
-_OURS: Final = frozenset({KEY, EXPIRES, ID, ENTRY})
+_OURS: Final = frozenset({KEY, EXPIRES, ID, ENTRY, DUE})
+_DUE: Final = DUE.encode()
 _MARKS: Final = frozenset({LETTER, GENERATION, QUEUE, GROUP, ORIGIN, ATTEMPTS})
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _HIDDEN: Final = _OURS | _MARKS
 _WHOLE_MAP: Final = MAP.encode()
+_LET_IN: Final = 4  # the fields that are added to an entry that has waited: names and values
 _LETTER: Final = b"original_message_id"
 _OUR_LETTER: Final = frozenset({b"letter_id", b"reason", b"original_message_id"})
 
@@ -53,12 +58,17 @@ def read_entry(entry_id: bytes, fields: Fields, *, queue: str, payload: bytes) -
     )
 
 
+def due_of(fields: Fields) -> datetime | None:
+    """When an entry that had waited was due: the first of the two fields that it got when it was let in."""
+    return _instant(fields[-3]) if len(fields) >= _LET_IN and fields[-4] == _DUE else None
+
+
 def write_entry(message: Message, *, payload: bytes) -> list[bytes]:
     """A message as the fields of an entry: what was read by `read_entry` comes back in its order."""
-    headers, at = message.headers, b"0"
-    for place, (name, value) in enumerate(headers):
+    headers, at, place = message.headers, HERE, 0
+    for here, (name, value) in enumerate(headers):
         if name == PAYLOAD_AT:
-            at = value
+            at, place = value, here
             headers = (*headers[:place], *headers[place + 1 :])
             break
     if at == IN_MAP:
@@ -66,7 +76,7 @@ def write_entry(message: Message, *, payload: bytes) -> list[bytes]:
     else:
         pairs = [(name_bytes(name), value) for name, value in headers]
         own = payload if payload != _WHOLE_MAP else OWN_PAYLOAD
-        pairs.insert(min(_number(at), len(pairs)), (own, message.body))
+        pairs.insert(place, (own, message.body))
         fields = [part for pair in pairs for part in pair]
     if message.key is not None:
         fields += (KEY.encode(), message.key)
@@ -118,8 +128,8 @@ def _body_and_headers(fields: Fields, payload: bytes) -> tuple[bytes, Headers]:
         payload = OWN_PAYLOAD
     for place, (name, value) in enumerate(pairs):
         if name == payload != _WHOLE_MAP:
-            rest = tuple((_name(name), value) for name, value in pairs[:place] + pairs[place + 1 :])
-            return value, rest if place == 0 else ((PAYLOAD_AT, b"%d" % place), *rest)
+            before, after = ([(_name(name), one) for name, one in some] for some in (pairs[:place], pairs[place + 1 :]))
+            return value, (*before, (PAYLOAD_AT, HERE), *after) if before else tuple(after)
     headers = tuple((_name(name), value) for name, value in pairs)
     return _map(headers), ((PAYLOAD_AT, IN_MAP), *headers)
 
@@ -167,10 +177,6 @@ def name_bytes(name: str) -> bytes:
 
 def _text(raw: bytes | None) -> str:
     return "" if raw is None else raw.decode("utf-8", "backslashreplace")
-
-
-def _number(raw: bytes) -> int:
-    return int(raw) if raw.isdigit() else 0
 
 
 def _instant(raw: bytes | None) -> datetime | None:

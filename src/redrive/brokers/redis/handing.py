@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from redrive.brokers.redis.entry import Fields, from_millis, published_at, read_entry
+from redrive.brokers.redis.entry import Fields, due_of, from_millis, published_at, read_entry
 from redrive.brokers.redis.lane import Lane, read_lane
 from redrive.core.attempt import Attempt, dump_trail, extend_trail, load_trail
 from redrive.core.delivery import Delivery
@@ -49,21 +49,22 @@ class Reader(NamedTuple):
                 when = published.get(millis)
                 if when is None:
                     when = published[millis] = published_at(entry_id)
-                message = _new(Message, (entry_id.decode(), queue, fields[1], (), None, when, None, ""))
+                message, due_at = _new(Message, (entry_id.decode(), queue, fields[1], (), None, when, None, "")), None
             else:
-                message = read_entry(entry_id, fields, queue=queue, payload=payload)
+                message, due_at = read_entry(entry_id, fields, queue=queue, payload=payload), due_of(fields)
             deliveries.append(
-                _new(Delivery, (message, group, at, 0, 0, 0, None, None, None, b"", False, None, entry_id))
+                _new(Delivery, (message, group, at, 0, 0, 0, None, None, None, b"", False, None, entry_id, due_at))
             )
         return deliveries
 
     def told(self, row: Sequence[Any], *, at: datetime, alone: bool = False) -> Delivery:
         """A message with a story, as the scripts tell it."""
-        member, count, failures, crashes, first_at, trail, fields, notes = row
+        member, count, failures, crashes, first_at, trail, fields, notes, due = row
         message, *marks = self._read(member, fields)
         first = from_millis(first_at) if first_at else None
         token = _new(Token, (member, count, alone))
-        told = (message, self.group, at, failures, crashes, *marks, first, trail, alone, None, token)
+        due_at = from_millis(due) if due else None
+        told = (message, self.group, at, failures, crashes, *marks, first, trail, alone, None, token, due_at)
         delivery: Delivery = _new(Delivery, told)
         return _with_crashes(delivery, notes) if notes else delivery
 

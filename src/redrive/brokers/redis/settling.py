@@ -6,12 +6,13 @@ from typing import Any, Final
 from redrive.brokers.redis.entry import OWN_PAYLOAD, as_millis, from_millis, given_id, whole_millis, write_entry
 from redrive.brokers.redis.handing import Token
 from redrive.brokers.redis.keys import GroupKeys, QueueKeys
-from redrive.brokers.redis.letters import letter_fields
+from redrive.brokers.redis.letters import split_letter
 from redrive.brokers.redis.pieces import too_large
 from redrive.brokers.redis.scripts import LARGEST_CALL
 from redrive.brokers.redis.setting import Setting
 from redrive.brokers.redis.wire import Value
 from redrive.core.delivery import Delivery
+from redrive.core.letter import DeadLetter
 from redrive.core.message import Message, without_reserved
 from redrive.core.outcome import ACK, DONE, LOST, REPEATED, GiveUp, RetryLater, Settled, Settlement, SettleStatus
 from redrive.core.wire import dump_outcome
@@ -21,6 +22,9 @@ TOKEN: Final = 12
 
 LETTER_KNOWN_FOR: Final = 3_600_000
 """How long a repeated give-up hears that it was done before, in milliseconds."""
+
+
+_ANSWERS: Final = {b"D": DONE, b"R": REPEATED, b"L": LOST}
 
 
 def member_of(delivery: Delivery) -> Token:
@@ -43,7 +47,9 @@ class Order:
         self._keys = keys
         self._setting = setting
         self._written: dict[str, int] = {}
-        self._args: list[Value] = [keys.name, setting.options.owner, "1" if setting.options.moves else "0"]
+        self._common: dict[tuple[bytes, ...], int] = {}
+        moves = "1" if setting.options.moves else "0"
+        self._args: list[Value] = [keys.name, setting.options.owner, moves, LETTER_KNOWN_FOR]
 
     @property
     def keys(self) -> list[str]:
@@ -63,31 +69,40 @@ class Order:
         if isinstance(outcome, RetryLater):
             began = item.attempt.started_at if item.attempt is not None else item.delivery.received_at
             delay = whole_millis(outcome.delay) if outcome.delay else 0
-            self._args += ("R", member, count, delay, as_millis(began), item.trail, len(fields), *fields, 0, 0, 0)
-            return
-        verb, trail, once = "A", b"", 0
-        if isinstance(outcome, GiveUp):
-            verb, trail = ("H", item.trail) if self._setting.options.dlq.off == "hold" else ("D", b"")
-            if verb == "D" and item.letter is not None:
-                once = self._index(self._keys.once_letter(f"{item.letter.letter_id}:{item.letter.generation}"))
-        adds = self._adds(item) if verb != "H" else []
-        self._args += (verb, member, count, 0, 0, trail, len(fields), *fields, once, LETTER_KNOWN_FOR, len(adds))
-        for key, meta, strings in adds:
-            self._args += (key, meta, len(strings), *strings)
+            self._args += ("R", member, count, delay, as_millis(began), item.trail, len(fields), *fields)
+        elif isinstance(outcome, GiveUp) and self._setting.options.dlq.off == "hold":
+            self._args += ("H", member, count, item.trail, len(fields), *fields)
+        else:
+            verb, letter = ("D", item.letter) if isinstance(outcome, GiveUp) else ("A", None)
+            once = self._index(self._keys.once_letter(f"{letter.letter_id}:{letter.generation}")) if letter else 0
+            adds = self._adds(item, letter)
+            self._args += (verb, member, count, once, len(adds))
+            for add in adds:
+                self._args += add
 
-    def _adds(self, item: Settlement) -> list[tuple[int, int, list[bytes]]]:
+    def _adds(self, item: Settlement, letter: DeadLetter | None) -> list[list[Value]]:
         """What goes out with an outcome: letter, output, report; to which stream, and what is kept about that."""
         setting, adds = self._setting, []
-        if isinstance(item.outcome, GiveUp) and setting.options.dlq.enabled and item.letter is not None:
-            adds.append((self._index(setting.dlq), 0, letter_fields(item.letter, largest=setting.largest)))
+        if letter is not None and setting.options.dlq.enabled:
+            own, common = split_letter(letter, largest=setting.largest)
+            adds.append([self._index(setting.dlq), 0, len(own), *own, *self._numbered(common)])
         if item.output is not None:
             clean = item.output._replace(headers=without_reserved(item.output.headers))
             meta = self._index(QueueKeys(item.output.queue).meta)
-            adds.append((self._index(item.output.queue), meta, write_entry(clean, payload=setting.payload)))
+            fields = write_entry(clean, payload=setting.payload)
+            adds.append([self._index(item.output.queue), meta, len(fields), *fields, 0])
         if item.report is not None:
-            told = Message("", setting.outcomes, dump_outcome(item.report))
-            adds.append((self._index(setting.outcomes), 0, write_entry(told, payload=OWN_PAYLOAD)))
+            fields = write_entry(Message("", setting.outcomes, dump_outcome(item.report)), payload=OWN_PAYLOAD)
+            adds.append([self._index(setting.outcomes), 0, len(fields), *fields, 0])
         return adds
+
+    def _numbered(self, common: tuple[bytes, ...]) -> Sequence[Value]:
+        """The number of fields that several entries have in common; the first time, the fields too."""
+        known = self._common.get(common)
+        if known is not None:
+            return (known,)
+        number = self._common[common] = len(self._common) + 1
+        return (number, len(common), *common)
 
     def _index(self, key: str) -> int:
         return self._written.setdefault(key, len(self._written) + 5)
@@ -139,10 +154,11 @@ def mistake(item: Settlement, setting: Setting) -> str:
 
 def read_answer(answer: Sequence[bytes]) -> Settled | None:
     """What the script said of one item; None if it must be sent again with its fields."""
-    verb, *rest = answer
+    verb = answer[0]
     if verb == b"G":
         return None
     if verb == b"X":
-        return Settled(SettleStatus.REFUSED, rest[0].decode("utf-8", "backslashreplace"))
-    status = {b"D": DONE, b"R": REPEATED, b"L": LOST}[verb]
-    return status._replace(due_at=from_millis(rest[0])) if rest and rest[0] else status
+        return Settled(SettleStatus.REFUSED, answer[1].decode("utf-8", "backslashreplace"))
+    plain = _ANSWERS[verb]
+    due = answer[1] if len(answer) > 1 else b""
+    return Settled(plain.status, due_at=from_millis(due)) if due else plain

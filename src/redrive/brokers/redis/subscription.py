@@ -192,6 +192,7 @@ class RedisSubscription:
             self._setting.sink.emit(
                 BrokerFaulted(
                     at=self._setting.clock.now(),
+                    broker=self._setting.broker,
                     queue=self._keys.queue,
                     group=self._keys.name,
                     call="fetch",

@@ -217,7 +217,7 @@ class Intake:
                 continue
             members = [b"l" + entry_id for entry_id, _ in entries]
             rows: list[Any] = await run(wire, "stories", self._shared, [*self._who, *members])
-            taken += self._tell([[*row[:6], fields, row[7]] for row, (_, fields) in zip(rows, entries, strict=True)])
+            taken += self._tell([[*row[:6], fields, *row[7:]] for row, (_, fields) in zip(rows, entries, strict=True)])
         if len(taken) > limit:
             await run(wire, "release", self._shared, [*self._who, *released(taken[limit:])])
         return taken[:limit]

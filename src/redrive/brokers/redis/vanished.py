@@ -35,11 +35,12 @@ async def bury(wire: Wire, member: bytes, *, keys: GroupKeys, setting: Setting) 
 
 
 def _told(letter: DeadLetter, *, setting: Setting) -> Event:
-    at, queue, group = letter.failed_at, letter.queue, letter.group
+    at, broker, queue, group = letter.failed_at, letter.broker, letter.queue, letter.group
     if setting.options.dlq.enabled:
-        return LetterWritten(at=at, queue=queue, group=group, letter=letter)
+        return LetterWritten(at=at, broker=broker, queue=queue, group=group, letter=letter)
     return MessageDropped(
         at=at,
+        broker=broker,
         queue=queue,
         group=group,
         message_id=letter.original_message_id,

@@ -4,7 +4,7 @@ from redrive.core.wire.digest import from_digest, to_digest
 from redrive.core.wire.document import from_json, to_json
 from redrive.core.wire.embedded import from_embedded, to_embedded
 from redrive.core.wire.event import from_event
-from redrive.core.wire.fields import from_fields, to_fields
+from redrive.core.wire.fields import from_fields, split_fields, to_fields
 from redrive.core.wire.overflow import bounded
 from redrive.core.wire.reader import read_letter
 from redrive.core.wire.record import Entry
@@ -21,6 +21,7 @@ __all__ = [
     "from_json",
     "load_outcome",
     "read_letter",
+    "split_fields",
     "to_digest",
     "to_embedded",
     "to_fields",

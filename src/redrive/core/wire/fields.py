@@ -2,21 +2,67 @@
 
 import json
 from datetime import datetime
+from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from redrive.core.attempt import dump_trail
+from redrive.core.instant import instant_text
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Headers
 from redrive.core.wire.plain import dump
 from redrive.core.wire.record import NAMES, USUAL_NAMES, Entry, Original, from_pairs, from_record, to_pairs
 
 _NESTED = ("attempts", "context", "headers")
-_PUBLISHED = NAMES.index("dlq_published_at")
-_ALWAYS = frozenset(USUAL_NAMES)
-_OWN = frozenset((*NAMES, "headers", "key", "payload_absent"))
+_BESIDE = ("headers", "key", "payload_absent")
+_OURS = frozenset((*NAMES, *_BESIDE))
 
-_values = attrgetter(*NAMES)
+_SHARED: Final = (
+    *("generation", "kind", "broker", "queue", "group", "handler", "app_version", "node", "pid"),
+    *("reason", "error_type", "error_code", "severity", "fingerprint", "retry_count"),
+)
+"""What letters of one handler that failed in one way have in common. Short texts, all of them."""
+_OWN: Final = tuple(name for name in NAMES if name not in _SHARED)
+
+_names: Final = {name.encode(): name for name in (*NAMES, *_BESIDE)}
+_own_names: Final = tuple(name.encode() for name in _OWN)
+_shared_names: Final = tuple(name.encode() for name in _SHARED)
+_always: Final = frozenset(name.encode() for name in USUAL_NAMES)
+_own_values: Final = attrgetter(*_OWN)
+_shared_values: Final = attrgetter(*_SHARED)
+_PUBLISHED: Final = b"dlq_published_at"
+
+Flat = tuple[bytes, ...]
+"""Names and values in turn."""
+
+
+def split_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -> tuple[list[bytes], Flat]:
+    """What `to_fields` has, names and values in turn: what is this letter's own, and what it shares with others.
+
+    What is shared is remembered: letters come in heaps, and half of what they say is the same.
+    """
+    own: list[bytes] = []
+    for name, value in zip(_own_names, _own_values(letter), strict=True):
+        if name == _PUBLISHED and dlq_published_at is not None:
+            value = dlq_published_at  # noqa: PLW2901 - in its place
+        if value or name in _always:
+            own += (name, _encoded(value))
+    if letter.headers:
+        own += (b"headers", dump(to_pairs(letter.headers)))
+    if letter.key is not None:
+        own += (b"key", letter.key)
+    if letter.payload is None:
+        own += (b"payload_absent", b"true")
+    return own, _shared(_shared_values(letter))
+
+
+@lru_cache(maxsize=256)
+def _shared(values: tuple[Any, ...]) -> Flat:
+    flat: list[bytes] = []
+    for name, value in zip(_shared_names, values, strict=True):
+        if value or name in _always:
+            flat += (name, _encoded(value))
+    return tuple(flat)
 
 
 def to_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -> Headers:
@@ -24,21 +70,10 @@ def to_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -
 
     `dlq_published_at` takes the place of the letter's own: the broker's time of writing.
     """
-    values = list(_values(letter))
-    if dlq_published_at is not None:
-        values[_PUBLISHED] = dlq_published_at
-    fields = [
-        (name, value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _encoded(value))
-        for name, value in zip(NAMES, values, strict=True)
-        if value or name in _ALWAYS
-    ]
-    if letter.headers:
-        fields.append(("headers", dump(to_pairs(letter.headers))))
-    if letter.key is not None:
-        fields.append(("key", letter.key))
-    if letter.payload is None:
-        fields.append(("payload_absent", b"true"))
-    return tuple(fields)
+    own, shared = split_fields(letter, dlq_published_at=dlq_published_at)
+    flat = [*own, *shared]
+    said = dict(zip(flat[::2], flat[1::2], strict=True))
+    return tuple([(name, said[raw]) for raw, name in _names.items() if raw in said])
 
 
 def from_fields(headers: Headers, payload: bytes | None, *, entry: Entry | None = None) -> DeadLetter:
@@ -52,16 +87,18 @@ def from_fields(headers: Headers, payload: bytes | None, *, entry: Entry | None 
     if "letter_id" in raw:
         original = from_pairs(record.get("headers"))
     else:
-        original = tuple(pair for pair in headers if pair[0] not in _OWN)
+        original = tuple(pair for pair in headers if pair[0] not in _OURS)
     kept = None if "payload_absent" in raw else payload
     return from_record(record, Original(kept, raw.get("key"), original), entry=entry)
 
 
 def _encoded(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, datetime):
+        return instant_text(value).encode()
     if isinstance(value, int):
         return b"%d" % value
-    if isinstance(value, datetime):
-        return value.isoformat().encode()
     return dump(value) if isinstance(value, dict) else dump_trail(value)
 
 

@@ -18,7 +18,7 @@ USUAL_NAMES = ("original_message_id", "error_type", "error_message", "retry_coun
 
 _TEXTS = (
     *("letter_id", "kind", "broker", "queue", "group", "handler", "app_version", "node", "original_message_id"),
-    *("payload_sha256", "content_type", "error_type", "error_message", "fingerprint"),
+    *("payload_sha256", "content_type", "error_type", "error_message", "fingerprint", "dlq_entry_id"),
 )
 _WORDS = ("error_code", "severity", "stack", *OwnFields._fields)
 _COUNTS = ("generation", "pid", "retry_count")

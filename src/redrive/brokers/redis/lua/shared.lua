@@ -61,10 +61,10 @@ local function save_story(member, story)
   redis.call('HSET', STORIES, member, cmsgpack.pack(story))
 end
 
--- The entry must still be in its stream: XCLAIM takes one that is not out of the pending list.
+-- Whether the entry was still in its stream: XCLAIM takes one that is not out of the pending list.
 local function hand_to(member, owner, count)
   local key, id = place(member)
-  redis.call('XCLAIM', key, GROUP, owner, 0, id, 'RETRYCOUNT', count, 'JUSTID')
+  return redis.call('XCLAIM', key, GROUP, owner, 0, id, 'RETRYCOUNT', count, 'JUSTID')[1]
 end
 
 local function forget(member)
@@ -91,8 +91,9 @@ local function relocate(member, story)
   forget(member)
 end
 
--- What a worker is told of a message: member, count, failures, crashes, first attempt, trail, fields, crash notes.
-local function row(member, count, story, fields)
+-- What a worker is told of a message: member, count, failures, crashes, first attempt, trail, fields, crash notes, and
+-- when it was due, if it waited for that.
+local function row(member, count, story, fields, due)
   story = story or {}
   local notes = {}
   for _, note in ipairs(story.n or {}) do
@@ -101,5 +102,5 @@ local function row(member, count, story, fields)
     notes[#notes + 1] = string.format('%.0f', note.till)
     notes[#notes + 1] = note.how
   end
-  return {member, count, story.f or 0, story.c or 0, story.a or '', story.t or '', fields, notes}
+  return {member, count, story.f or 0, story.c or 0, story.a or '', story.t or '', fields, notes, due or ''}
 end
