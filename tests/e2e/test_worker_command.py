@@ -16,7 +16,7 @@ import pytest
 
 REDRIVE = (sys.executable, "-m", "redrive.cli")
 PROGRAM = """
-import os, signal
+import asyncio, os, signal
 import redrive
 
 app = redrive.App("sqlite:///shop.db", name="shop")
@@ -25,6 +25,8 @@ app = redrive.App("sqlite:///shop.db", name="shop")
 async def charge(order: dict) -> None:
     if order["id"] == "deadly":
         os.kill(os.getpid(), signal.SIGKILL)
+    if order["id"] == "slow":
+        await asyncio.Event().wait()
     if order["id"] == "wrong":
         raise redrive.GiveUp("wrong", code="wrong")
 """
@@ -130,6 +132,39 @@ def test_the_death_of_a_process_is_counted_and_its_killer_is_given_up(folder: Fo
 
     assert deaths >= 3
     assert "SIGKILL" in folder.run("dlq", "peek", "--queue", "orders", "--json").stdout
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_a_killed_process_takes_its_gauges_with_it_and_no_count_falls(folder: Folder) -> None:
+    metrics = free_port()
+    (folder.path / "orders").write_text('{"id": 1}\n' * 20 + '{"id": "slow"}\n' * 3, "utf-8")
+
+    def page() -> str:
+        return answer(metrics, "/metrics")
+
+    def counts() -> list[float]:
+        names = ("redrive_settled_total", "redrive_handler_seconds_count", "redrive_failed_attempts_bucket")
+        return [counted(page(), name) for name in names]
+
+    with folder.worker("--metrics-port", str(metrics)) as worker:
+        assert folder.run("publish", "orders", "@orders", "--lines").returncode == 0
+        until(lambda: counted(page(), "redrive_settled_total", outcome="acked") == 20, what="20 are acked")
+        until(lambda: counted(page(), "redrive_in_flight") == 3, what="3 are in flight")
+        before = counts()
+        (child,) = children(worker.pid)
+        os.kill(child, signal.SIGKILL)
+        until(lambda: counted(page(), "redrive_worker_deaths_total") >= 1, what="its death is counted")
+        after = counts()
+        until(lambda: counted(page(), "redrive_in_flight") < 3, what="nothing is in the hands of the dead")
+        assert folder.run("publish", "orders", '{"id": 1}').returncode == 0
+        until(lambda: counted(page(), "redrive_settled_total", outcome="acked") == 21, what="one more is acked")
+
+    assert before[:2] == [20, 20]
+    assert all(now >= then for now, then in zip(after, before, strict=True))
 
 
 @pytest.mark.parametrize(

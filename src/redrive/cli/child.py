@@ -71,7 +71,9 @@ def main() -> None:
     try:
         settings = load_settings()
         set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
-        metrics = None if given.metrics is None else _metrics_in(given.metrics, slot=given.slot)
+        metrics = (
+            None if given.metrics is None else _metrics_in(given.metrics, slot=given.slot, label=settings.metrics_label)
+        )
         app = load_app(given.target)
         app.bus.subscribe(EventLog())
         if metrics is not None:
@@ -121,15 +123,15 @@ async def _beating(channel: Channel, stop: asyncio.Event, crew: Crew | None = No
         task.cancel()
 
 
-def _metrics_in(folder: Path, *, slot: str) -> Subscriber:
+def _metrics_in(folder: Path, *, slot: str, label: str | None) -> Subscriber:
     """Count in the folder that the supervisor serves; made before the app is loaded, whose own metrics join it."""
     from prometheus_client import CollectorRegistry
 
     from redrive.observe.metrics import Metrics
     from redrive.observe.shared_metrics import count_in
 
-    count_in(folder, slot=slot)
-    return Metrics(CollectorRegistry())
+    known = count_in(folder, slot=slot)
+    return Metrics(CollectorRegistry(), label=label, known=known)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def worker(
     from redrive.config import load_settings
     from redrive.observe.event_log import EventLog
     from redrive.observe.logs import set_up_logs
-    from redrive.worker.supervisor import Supervisor
+    from redrive.worker.supervisor import Order, Supervisor
 
     if processes < 1:
         raise ConfigError(f"--processes: expected at least 1, got {processes}")
@@ -56,11 +56,19 @@ def worker(
     set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
     bus = Bus(EventLog())
     with _shown(probes, bus.subscribe) as (beat, metrics):
+
+        def gone(order: Order) -> None:
+            if metrics is not None:
+                from redrive.observe.shared_metrics import forget
+
+                forget(metrics, slot=str(order.index))
+
         supervisor = Supervisor(
             lambda order: arguments(app, order, metrics=metrics),
             processes=processes,
             sink=bus,
             beat=beat,
+            gone=gone,
             collect=not no_collect,
         )
         return supervisor.run()

@@ -11,7 +11,8 @@ class Delivery(NamedTuple):
 
     `failures` spend the retry policy, `crashes` spend the crash limit; deliveries and releases spend nothing.
     `trail` is the encoded list of earlier attempts (`core.attempt.load_trail`), decoded only on failure.
-    `token` belongs to the adapter: it fences this handing-over against every other one.
+    `token` belongs to the adapter: it fences this handing-over against every other one. `due_at` is when a message
+    that was scheduled or is tried again was to be handed out; None for one that had nothing to wait for.
     """
 
     message: Message
@@ -27,6 +28,7 @@ class Delivery(NamedTuple):
     alone: bool = False
     deadline: datetime | None = None
     token: Any = None
+    due_at: datetime | None = None
 
     @property
     def attempt(self) -> int:

@@ -1,6 +1,6 @@
 """What happened, as values: everyone emits these, `observe` turns them into metrics, logs and alerts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
@@ -12,11 +12,12 @@ from redrive.core.outcome import RetryLater, Settlement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened on a queue. `at` is aware UTC."""
+    """Something that happened on a queue. `at` is aware UTC; what is empty is not known, or of no concern."""
 
     at: datetime
     queue: str
     group: str = ""
+    broker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,9 @@ class BatchSettled(Event):
     """One settle call was answered: counts per outcome, made once per call and not per message.
 
     `again` are those whose attempt failed and will be made again: told here, all at once, because an event for each
-    costs nearly as much as judging it.
+    costs nearly as much as judging it. `after_failures` says how many of the acked had failed before, by how often;
+    `late_by` by how many seconds those that had a due time were handed out after it. `runs` are handler runs since the
+    call before: seconds, and how many took so long.
     """
 
     acked: int = 0
@@ -61,6 +64,9 @@ class BatchSettled(Event):
     repeated: int = 0
     refused: int = 0
     again: Sequence[Settlement] = field(default=(), repr=False)
+    after_failures: Mapping[int, int] = field(default_factory=dict)
+    late_by: Sequence[float] = ()
+    runs: Sequence[tuple[float, int]] = field(default=(), repr=False)
 
     def failures(self) -> Iterator[HandlerFailed]:
         """Each failed attempt as an event of its own, for those who need them one by one."""
@@ -76,11 +82,16 @@ class LetterWritten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterRefused(Event):
-    """A dead letter could not be written; the message is held (`dropped` False) or gone (`dropped` True)."""
+    """A dead letter could not be written; the message is held (`dropped` False) or gone (`dropped` True).
+
+    `failure_reason` is a short name for `why`, the same for all that are refused alike.
+    """
 
     message_id: str
     payload_sha256: str
     why: str
+    failure_reason: str = "refused"
+    letter: DeadLetter | None = field(default=None, repr=False)
     dropped: bool = False
 
 
@@ -130,6 +141,14 @@ class WorkerStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerBeat(Event):
+    """A worker's heartbeat: how many messages it has in hand, and how many suspects of its group wait."""
+
+    in_flight: int
+    suspects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStopped(Event):
     """A worker drained and signed off; `released` messages were handed back."""
 
@@ -147,10 +166,12 @@ class WorkerDied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFaulted(Event):
-    """A call to the broker failed and will be tried again."""
+    """A call to the broker failed and will be tried again. `letters` are those that it would have written."""
 
     call: str
     why: str
+    error_type: str = ""
+    letters: Sequence[DeadLetter] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +180,73 @@ class CollectorLagged(Event):
 
     waiting: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LettersCollected(Event):
+    """The store has taken in letters and outcomes. `incidents` were opened by it, for the first time or again."""
+
+    new: int = 0
+    reopened: int = 0
+    resolved: int = 0
+    known: int = 0
+    incidents: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveUnheard(Event):
+    """So many letters of a redrive were not heard of in time: `quiet` where no news was to be the good news."""
+
+    redrive_id: str
+    letters: int
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveHalted(Event):
+    """A redriver has ended, stopped or paused a redrive; `state` is where it is now."""
+
+    redrive_id: str
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCalled(Event):
+    """A call to the letter store has ended, well or not, after so many seconds."""
+
+    call: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DlqSized(Event):
+    """How many entries a broker's DLQ of this queue has."""
+
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LettersSized(Event):
+    """How many letters of this queue the store has open or parked, and how many seconds ago the oldest of them died."""
+
+    letters: int
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseSeen(Event):
+    """Whether somebody has paused this group of a queue, as the broker says."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingFailed(Event):
+    """What is measured from time to time could not be measured at `place`: `store`, or `broker:` and its name."""
+
+    place: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

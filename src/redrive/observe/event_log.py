@@ -21,6 +21,9 @@ from redrive.core.event import (
     LetterRefused,
     LetterWritten,
     MessageDropped,
+    RedriveHalted,
+    RedriveUnheard,
+    SizingFailed,
     SuspectTaken,
     WorkerDied,
     WorkerStarted,
@@ -65,6 +68,9 @@ _LINES: dict[type[Event], _Line] = {
     WorkerStopped: _Line(INFO, "worker stopped", ("owner", "released")),
     WorkerDied: _Line(ERROR, "worker died", ("owner", "text")),
     BrokerFaulted: _Line(WARNING, "broker fault", ("call", "why")),
+    RedriveUnheard: _Line(WARNING, "not heard of", ("redrive_id", "letters", "quiet")),
+    RedriveHalted: _Line(INFO, "redrive halted", ("redrive_id", "state", "why")),
+    SizingFailed: _Line(WARNING, "cannot measure", ("place", "why")),
     AlertThresholdReached: _Line(ERROR, "alert threshold reached", ("letters", "window", "labels")),
 }
 

@@ -1,16 +1,18 @@
-"""Metrics: every name in one typed table, and the subscriber that counts events into them.
+"""The subscriber that counts events into the metrics of the table.
 
-Labels are few and bounded: never a message id, never the text of an error. What succeeds, and what will be tried
-again, costs one increment per settle call, not per message.
+Labels are few and bounded: never a message id, never the text of a handler's error. What succeeds, and what will be
+tried again, costs a few increments per settle call, not per message.
 """
 
 import collections
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, start_http_server
 
+from redrive.core.errors import ConfigError
 from redrive.core.event import (
     AlertThresholdReached,
     BatchSettled,
@@ -19,116 +21,89 @@ from redrive.core.event import (
     ConsumerPaused,
     ConsumerResumed,
     DeliveryLost,
+    DlqSized,
     Event,
     HandlerFailed,
     LetterRefused,
+    LettersCollected,
+    LettersSized,
     LetterWritten,
     MessageDropped,
+    PauseSeen,
+    RedriveHalted,
+    RedriveUnheard,
+    SizingFailed,
+    StoreCalled,
     SuspectTaken,
+    WorkerBeat,
     WorkerDied,
     WorkerStarted,
+    WorkerStopped,
 )
+from redrive.core.letter import DeadLetter
+from redrive.observe import table
+from redrive.observe.series import BOUNDED, Series
 
-Kind = Literal["counter", "gauge", "histogram"]
+OUTCOMES: Final = ("acked", "retried", "dead", "repeated", "lost", "refused")
+RESULTS: Final = ("new", "reopened", "resolved", "known")
 
+LABELLING: Final = ("handler", "app_version", "node", "severity", "kind", "user_id", "tenant_id", "task_type")
+"""Fields of a letter that may be its user's label; any other name is looked for in its context."""
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One metric: its name, what it is, its labels, and what it tells."""
-
-    name: str
-    kind: Kind
-    labels: tuple[str, ...]
-    help: str
-    buckets: tuple[float, ...] = ()
-
-
-# fmt: off
-SETTLED = Row("redrive_settled_total", "counter", ("queue", "group", "outcome"),
-              "Outcomes by the broker's answer: acked, retried, dead, repeated, lost or refused.")
-RETRIES = Row("redrive_retries_total", "counter", ("queue", "group", "error_type"),
-              "Attempts that failed and will be made again.")
-LETTERS = Row("redrive_letters_total", "counter", ("queue", "group", "reason", "error_type"),
-              "Dead letters written.")
-ATTEMPTS = Row("redrive_letter_attempts", "histogram", ("queue", "group"),
-               "Attempts that a message had before it was given up.", buckets=(0, 1, 2, 3, 4, 5, 8, 13, 21))
-REFUSED = Row("redrive_letters_refused_total", "counter", ("queue", "group", "then"),
-              "Dead letters that could not be written; then the message was held or dropped.")
-DROPPED = Row("redrive_messages_dropped_total", "counter", ("queue", "group", "reason", "error_type"),
-              "Messages given up with the DLQ off and acked: gone, but for the hash in the log.")
-LOST = Row("redrive_deliveries_lost_total", "counter", ("queue", "group"),
-           "Deliveries whose lease passed to somebody else while their handler ran.")
-SUSPECTS = Row("redrive_suspects_total", "counter", ("queue", "group"),
-               "Messages run alone because their worker may have died of them.")
-PAUSED = Row("redrive_consumer_paused", "gauge", ("queue", "group"),
-             "1 while the consumer does not fetch: paused by a person, the breaker or the storm guard.")
-DEATHS = Row("redrive_worker_deaths_total", "counter", (),
-             "Supervised processes that ended without being asked to.")
-FAULTS = Row("redrive_broker_faults_total", "counter", ("queue", "group", "call"),
-             "Calls to the broker that failed and will be tried again.")
-ALERTS = Row("redrive_alert_thresholds_total", "counter", ("queue", "group"),
-             "How often letters reached the alert threshold within its window.")
-LAG = Row("redrive_collect_lag_seconds", "gauge", ("queue", "group"),
-          "How long the oldest letter or outcome has been waiting to be collected.")
-# fmt: on
-
-TABLE: tuple[Row, ...] = (
-    SETTLED, RETRIES, LETTERS, ATTEMPTS, REFUSED, DROPPED, LOST, SUSPECTS, PAUSED, DEATHS, FAULTS, ALERTS, LAG,
-)  # fmt: skip
-
-OUTCOMES = ("acked", "retried", "dead", "repeated", "lost", "refused")
-
-ERROR_TYPES = 200
-"""How many error types a process counts by name; if a program makes up more, the rest are `other`."""
-
-
-class _Children(dict[tuple[str, ...], Any]):
-    """A metric's children by label values: made once, then a dictionary lookup."""
-
-    def __init__(self, metric: Counter | Gauge | Histogram, *, labelled: bool) -> None:
-        super().__init__()
-        self._metric = metric
-        if not labelled:
-            self[()] = metric
-
-    def __missing__(self, labels: tuple[str, ...]) -> Any:
-        child = self[labels] = self._metric.labels(*labels)
-        return child
-
-
-def _made(row: Row, registry: CollectorRegistry) -> Counter | Gauge | Histogram:
-    if row.kind == "counter":
-        return Counter(row.name, row.help, row.labels, registry=registry)
-    if row.kind == "gauge":
-        return Gauge(row.name, row.help, row.labels, registry=registry, multiprocess_mode="livemax")
-    return Histogram(row.name, row.help, row.labels, registry=registry, buckets=row.buckets)
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 class Metrics:
-    """The subscriber: call it with every event. One per registry; safe from any thread."""
+    """The subscriber: call it with every event. One per registry; safe from any thread.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._by_row = {row: _Children(_made(row, registry), labelled=bool(row.labels)) for row in TABLE}
-        self._settled = self._by_row[SETTLED]
-        self._retries = self._by_row[RETRIES]
-        self._letters = self._by_row[LETTERS]
-        self._attempts = self._by_row[ATTEMPTS]
-        self._error_types: set[str] = set()
+    `label` is the name of a letter's field, or of a name in its context, by which letters are counted too. `known` are
+    series that there are already, by name and labels. Raises `ConfigError` for a label that cannot be one.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        label: str | None = None,
+        known: Iterable[tuple[str, Mapping[str, str]]] = (),
+    ) -> None:
+        self._label = label
+        self._by_row = {row: Series(_labelled(row, label), registry, bounded=_bounded(label)) for row in table.TABLE}
+        rows = {row.name: row for row in table.TABLE}
+        for name, labels in known:
+            if name in rows:
+                row = _labelled(rows[name], label)
+                self._by_row[rows[name]].recall(tuple(labels.get(one, "") for one in row.labels))
+        self._settled = self._by_row[table.SETTLED]
+        self._retries = self._by_row[table.RETRIES]
+        self._letters = self._by_row[table.LETTERS]
+        self._attempts = self._by_row[table.ATTEMPTS]
+        self._handler = self._by_row[table.HANDLER]
         self._count: dict[type[Event], Callable[[Any], None]] = {
             BatchSettled: self._batch_settled,
             HandlerFailed: self._handler_failed,
             LetterWritten: self._letter_written,
             LetterRefused: self._letter_refused,
-            MessageDropped: self._message_dropped,
-            DeliveryLost: lambda event: self._add(LOST, event),
-            SuspectTaken: lambda event: self._add(SUSPECTS, event),
-            ConsumerPaused: lambda event: self._of(PAUSED, event).set(1),
-            ConsumerResumed: lambda event: self._of(PAUSED, event).set(0),
-            WorkerStarted: lambda event: self._of(PAUSED, event).set(0),
-            WorkerDied: lambda _: self._by_row[DEATHS][()].inc(),
-            BrokerFaulted: lambda event: self._add(FAULTS, event, event.call),
-            CollectorLagged: lambda event: self._of(LAG, event).set(event.seconds),
-            AlertThresholdReached: lambda event: self._add(ALERTS, event),
+            MessageDropped: lambda event: self._add(table.DROPPED, event, event.reason, event.error_type),
+            DeliveryLost: lambda event: self._add(table.LOST, event),
+            SuspectTaken: lambda event: self._add(table.SUSPECTS, event),
+            ConsumerPaused: lambda event: self._of(table.PAUSED, event).set(1),
+            ConsumerResumed: lambda event: self._of(table.PAUSED, event).set(0),
+            WorkerStarted: lambda event: self._of(table.PAUSED, event).set(0),
+            WorkerBeat: self._worker_beat,
+            WorkerStopped: lambda event: self._of(table.IN_FLIGHT, event).set(0),
+            WorkerDied: lambda _: self._by_row[table.DEATHS][()].inc(),
+            BrokerFaulted: self._broker_faulted,
+            CollectorLagged: lambda event: self._of(table.LAG, event).set(event.seconds),
+            AlertThresholdReached: lambda event: self._add(table.ALERTS, event),
+            LettersCollected: self._letters_collected,
+            RedriveUnheard: self._redrive_unheard,
+            RedriveHalted: lambda event: self._by_row[table.REDRIVES][(event.state,)].inc(),
+            StoreCalled: lambda event: self._by_row[table.STORE][(event.call,)].observe(event.seconds),
+            DlqSized: lambda event: self._by_row[table.DLQ_ENTRIES][event.broker, event.queue].set(event.entries),
+            LettersSized: self._letters_sized,
+            PauseSeen: lambda event: self._of(table.QUEUE_PAUSED, event).set(event.paused),
+            SizingFailed: lambda event: self._by_row[table.SIZE_FAILURES][(event.place,)].inc(),
         }
 
     def __call__(self, event: Event) -> None:
@@ -136,43 +111,99 @@ class Metrics:
         if count is not None:
             count(event)
 
-    def _of(self, row: Row, event: Event, *labels: str) -> Any:
-        return self._by_row[row][event.queue, event.group, *labels]
+    def _of(self, row: table.Row, event: Event, *labels: str) -> Any:
+        return self._by_row[row][event.broker, event.queue, event.group, *labels]
 
-    def _add(self, row: Row, event: Event, *labels: str) -> None:
+    def _add(self, row: table.Row, event: Event, *labels: str) -> None:
         self._of(row, event, *labels).inc()
 
     def _batch_settled(self, event: BatchSettled) -> None:
+        place = (event.broker, event.queue, event.group)
         for outcome in OUTCOMES:
             count = getattr(event, outcome)
             if count:
-                self._settled[event.queue, event.group, outcome].inc(count)
+                self._settled[*place, outcome].inc(count)
+        if event.acked:
+            tried = event.after_failures
+            self._attempts[*place, "success"].observe_times(0, event.acked - sum(tried.values()))
+            if tried:
+                self._attempts[*place, "success"].observe_many([*tried.items()])
+        if event.runs:
+            self._handler[place].observe_many(event.runs)
+        if event.late_by:
+            self._of(table.LATENESS, event).observe_many([(seconds, 1) for seconds in event.late_by])
         if event.again:
             failed = [item.attempt.error_type for item in event.again if item.attempt is not None]
             for error_type, count in collections.Counter(failed).items():
-                self._retries[event.queue, event.group, self._error_type(error_type)].inc(count)
+                self._retries[*place, error_type].inc(count)
 
     def _handler_failed(self, event: HandlerFailed) -> None:
-        self._retries[event.queue, event.group, self._error_type(event.error_type)].inc()
+        self._add(table.RETRIES, event, event.error_type)
 
     def _letter_written(self, event: LetterWritten) -> None:
-        letter, queue, group = event.letter, event.queue, event.group
-        self._letters[queue, group, letter.reason.value, self._error_type(letter.error_type)].inc()
-        self._attempts[queue, group].observe(letter.retry_count)
+        letter, place = event.letter, (event.broker, event.queue, event.group)
+        own = () if self._label is None else (_value(letter, self._label),)
+        self._letters[*place, *_error(letter), *own].inc()
+        self._attempts[*place, "dlq"].observe(letter.retry_count)
 
     def _letter_refused(self, event: LetterRefused) -> None:
-        self._add(REFUSED, event, "dropped" if event.dropped else "held")
+        then = "dropped" if event.dropped else "held"
+        self._add(table.REFUSED, event, *_error(event.letter), event.failure_reason, then)
 
-    def _message_dropped(self, event: MessageDropped) -> None:
-        self._add(DROPPED, event, event.reason, self._error_type(event.error_type))
+    def _worker_beat(self, event: WorkerBeat) -> None:
+        self._of(table.IN_FLIGHT, event).set(event.in_flight)
+        self._of(table.SUSPECTS_WAITING, event).set(event.suspects)
 
-    def _error_type(self, name: str) -> str:
-        if name in self._error_types:
-            return name
-        if len(self._error_types) >= ERROR_TYPES:
-            return "other"
-        self._error_types.add(name)
-        return name
+    def _broker_faulted(self, event: BrokerFaulted) -> None:
+        self._add(table.FAULTS, event, event.call)
+        for letter in event.letters:
+            self._add(table.REFUSED, event, *_error(letter), event.error_type, "retried")
+
+    def _letters_collected(self, event: LettersCollected) -> None:
+        place = (event.broker, event.queue)
+        for result in RESULTS:
+            count = getattr(event, result)
+            if count:
+                self._by_row[table.COLLECTED][*place, result].inc(count)
+        for outcome, count in (("succeeded", event.resolved), ("failed", event.reopened)):
+            if count:
+                self._by_row[table.REDRIVEN][*place, outcome].inc(count)
+        self._by_row[table.INCIDENTS][place].inc(event.incidents)
+
+    def _redrive_unheard(self, event: RedriveUnheard) -> None:
+        outcome = "quiet" if event.quiet else "unconfirmed"
+        self._by_row[table.REDRIVEN][event.broker, event.queue, outcome].inc(event.letters)
+
+    def _letters_sized(self, event: LettersSized) -> None:
+        self._by_row[table.OPEN_LETTERS][(event.queue,)].set(event.letters)
+        self._by_row[table.OLDEST][(event.queue,)].set(event.oldest)
+
+
+def _labelled(row: table.Row, label: str | None) -> table.Row:
+    if label is None or row is not table.LETTERS:
+        return row
+    if not _LABEL.fullmatch(label) or label in row.labels:
+        raise ConfigError(
+            "metrics.label: expected a name of letters, digits and underscores that is none of "
+            f"{', '.join(row.labels)}, got {label!r}"
+        )
+    return replace(row, labels=(*row.labels, label))
+
+
+def _bounded(label: str | None) -> frozenset[str]:
+    return BOUNDED if label is None else BOUNDED | {label}
+
+
+def _value(letter: DeadLetter, label: str) -> str:
+    found = getattr(letter, label) if label in LABELLING else None
+    if found is None:
+        found = letter.context.get(label)
+    return "" if found is None else str(found)
+
+
+def _error(letter: DeadLetter | None) -> tuple[str, str, str]:
+    """The labels that say what a letter died of."""
+    return ("", "", "") if letter is None else (letter.reason.value, letter.error_type, letter.error_code or "")
 
 
 def serve_metrics(registry: CollectorRegistry, port: int, *, host: str = "127.0.0.1") -> Callable[[], None]:

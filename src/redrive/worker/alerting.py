@@ -35,6 +35,7 @@ class AlertThreshold:
                     at=event.at,
                     queue=event.queue,
                     group=event.group,
+                    broker=event.broker,
                     letters=self._threshold,
                     window=self._window.total_seconds(),
                 )

@@ -226,9 +226,13 @@ class Lanes:
             if not buffer:
                 lane.deliveries = ()
                 await self._rest()
-            waiting = runner.run(buffer, lane, time.monotonic() + TURN)
+            began, left = time.monotonic(), self._fed - len(buffer)
+            waiting = runner.run(buffer, lane, began + TURN)
+            started = self._fed - len(buffer) - left
+            if started > 1 or waiting is None:
+                began = self._share(began, started, waits=waiting is not None)
             if waiting is not None:
-                ended = await self._wait(lane, waiting)
+                ended = await self._wait(lane, waiting, began)
                 if ended is not None:
                     self._settler.add(ended)
             elif buffer:
@@ -247,12 +251,21 @@ class Lanes:
             else:
                 await self._rest()
                 continue
-            for ended in await self._wait(lane, runner.start(lane.deliveries)) or ():
+            for ended in await self._wait(lane, runner.start(lane.deliveries), time.monotonic()) or ():
                 self._settler.add(ended)
 
-    async def _wait(self, lane: Lane, work: Awaitable[Any]) -> Any:
+    def _share(self, began: float, started: int, *, waits: bool) -> float:
+        """Share the time of a turn among the handlers that ran in it; return when the last one began, if it waits."""
+        now = time.monotonic()
+        share = (now - began) / max(started, 1)
+        ended = started - waits
+        if ended > 0:
+            self._settler.ran((share, ended))
+        return now - share
+
+    async def _wait(self, lane: Lane, work: Awaitable[Any], began: float) -> Any:
         """Await a handler that has to wait, letting the next lane go on meanwhile."""
-        lane.began = time.monotonic()
+        lane.began = began
         lane.waiting = True
         self._settler.kick()
         self._ask_if_low()
@@ -264,6 +277,7 @@ class Lanes:
                 raise
             ended = self._cut_short(lane)
         finally:
+            self._settler.ran((time.monotonic() - began, 1))
             lane.waiting = False
             lane.cut = None
             lane.deliveries = ()

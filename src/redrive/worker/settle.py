@@ -53,7 +53,9 @@ class Settler:
         self._kicked = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._runs: list[tuple[float, int]] = []
         self.add = self._pending.append  # bound once: it is called for every message
+        self.ran = self._runs.append  # seconds, and how many handlers took so long
 
     def kick(self) -> None:
         """Let what was added go out; called whenever a lane pauses."""
@@ -97,7 +99,9 @@ class Settler:
         if not items:
             return
         answers = await self._insist("settle", self._subscription.settle, items)
-        acked = self._account.settled(items, answers)
+        runs = self._runs[:]
+        del self._runs[: len(runs)]
+        acked = self._account.settled(items, answers, runs=runs)
         if acked < len(items) or self._refused:
             for item, answer in zip(items, answers, strict=True):
                 if answer.status is SettleStatus.REFUSED:
@@ -115,7 +119,7 @@ class Settler:
             try:
                 return await call(items)
             except Exception as error:  # noqa: BLE001 - an adapter's own mistake must not lose what it was given
-                self._account.faulted(name, error)
+                self._account.faulted(name, error, items=items)
             await self._clock.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -63,7 +63,8 @@ class Supervisor:
     """Runs `processes` workers, and one process for suspects at need, until it is told to stop.
 
     With `collect`, one process more runs the way back; it ends in good order where there is nothing for it to do.
-    `command` gives the argument list of a child. `beat` is called while every child turns: the liveness probe.
+    `command` gives the argument list of a child. `beat` is called while every child turns: the liveness probe. `gone`
+    hears of each child that has ended, in whatever way, before another takes its place.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Supervisor:
         processes: int,
         sink: EventSink,
         beat: Callable[[], None] = lambda: None,
+        gone: Callable[[Order], None] = lambda _: None,
         collect: bool = False,
     ) -> None:
         self._command = command
@@ -80,6 +82,7 @@ class Supervisor:
         self._collect = collect
         self._sink = sink
         self._beat = beat
+        self._gone = gone
         self._children: dict[int, _Child] = {}  # by the pipe's file descriptor
         self._due: dict[tuple[Role, int], float] = {}  # when a child may be started (again)
         self._early_deaths: dict[tuple[Role, int], int] = {}
@@ -196,6 +199,7 @@ class Supervisor:
             self._selector.unregister(child.read)
         os.close(child.read)
         del self._children[child.read]
+        self._gone(child.order)
         code = os.waitstatus_to_exitcode(status)
         key = (child.order.role, child.order.index)
         if self._stopping_since is not None:

@@ -18,7 +18,14 @@ from typing import NamedTuple
 
 from redrive.core.delivery import Delivery
 from redrive.core.errors import BrokerError
-from redrive.core.event import ConsumerPaused, ConsumerResumed, SuspectTaken, WorkerStarted, WorkerStopped
+from redrive.core.event import (
+    ConsumerPaused,
+    ConsumerResumed,
+    SuspectTaken,
+    WorkerBeat,
+    WorkerStarted,
+    WorkerStopped,
+)
 from redrive.core.letter import Source
 from redrive.core.ports import Subscription
 from redrive.worker.account import Account, Place
@@ -72,7 +79,7 @@ class Worker:
         self._around = around
         self._floor = floor
         self._breaker = None if treatment.breaker is None else Breaker(treatment.breaker)
-        self._account = Account(Place(consumer.queue, post.group, treatment.dlq), around)
+        self._account = Account(Place(post.source.broker, consumer.queue, post.group, treatment.dlq), around)
         self._outcomes = Outcomes(
             consumer, source=post.source, around=around, breaker=self._breaker, opened=self._hold_back
         )
@@ -183,8 +190,10 @@ class Worker:
             self._account.lost(delivery.message.id)
 
     def suspects(self, count: int) -> None:
-        """Hear how many suspects wait."""
+        """Hear at each heartbeat how many suspects wait."""
         self._suspects = count
+        if not self._stopping.is_set():
+            self._emit(WorkerBeat, in_flight=len(self.in_hand()), suspects=count)
         if count and self._post.takes_suspects:
             self._wanted.set()
 
@@ -343,6 +352,7 @@ class Worker:
         return self._outcomes.failure(delivery, error, took=0.0)
 
     def _emit(self, event: type, **facts: object) -> None:
+        post, now = self._post, self._around.clock.now()
         self._around.sink.emit(
-            event(at=self._around.clock.now(), queue=self.consumer.queue, group=self._post.group, **facts)
+            event(at=now, broker=post.source.broker, queue=self.consumer.queue, group=post.group, **facts)
         )

@@ -167,6 +167,8 @@ class DeadLetterWrapper:
                     message_id=letter.original_message_id,
                     payload_sha256=letter.payload_sha256,
                     why=why,
+                    failure_reason=type(refused).__name__,
+                    letter=letter,
                 )
             )
             if isinstance(refused, DeadLetterError):

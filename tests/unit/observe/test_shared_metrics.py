@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter, values
 
-from redrive.core.event import BatchSettled, ConsumerPaused, WorkerDied, WorkerStarted
+from redrive.core.event import BatchSettled, ConsumerPaused, MessageDropped, WorkerBeat, WorkerDied, WorkerStarted
 from redrive.observe.metrics import Metrics
-from redrive.observe.shared_metrics import count_in, sums_of
+from redrive.observe.series import VALUES
+from redrive.observe.shared_metrics import count_in, forget, sums_of
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
-WHERE: dict[str, Any] = {"at": AT, "queue": "orders", "group": "shop"}
-LABELS = {"queue": "orders", "group": "shop"}
+WHERE: dict[str, Any] = {"at": AT, "broker": "redis", "queue": "orders", "group": "shop"}
+LABELS = {"broker": "redis", "queue": "orders", "group": "shop"}
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +25,8 @@ def _counting_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def process_in(folder: Path, slot: str) -> Metrics:
-    count_in(folder, slot=slot)
-    return Metrics(CollectorRegistry())
+    known = count_in(folder, slot=slot)
+    return Metrics(CollectorRegistry(), known=known)
 
 
 def acked(folder: Path) -> float | None:
@@ -61,6 +62,48 @@ def test_a_paused_consumer_shows_through_and_is_forgotten_with_its_process(tmp_p
     seen.append(paused())
 
     assert seen == [1, 0]
+
+
+def test_what_is_in_flight_adds_up_and_goes_with_its_process(tmp_path: Path) -> None:
+    def shown() -> tuple[float | None, float | None]:
+        page = sums_of(tmp_path)
+        runs = page.get_sample_value("redrive_handler_seconds_count", LABELS)
+        return page.get_sample_value("redrive_in_flight", LABELS), runs
+
+    for slot, number in (("0", 3), ("1", 4), ("10", 5)):
+        metrics = process_in(tmp_path, slot)
+        metrics(WorkerBeat(**WHERE, in_flight=number, suspects=0))
+        metrics(BatchSettled(**WHERE, acked=1, runs=[(0.1, number)]))
+    seen = [shown()]
+    forget(tmp_path, slot="1")
+    seen.append(shown())
+
+    assert seen == [(12, 12), (8, 12)]
+
+
+def test_a_histogram_never_falls_when_a_process_is_started_anew(tmp_path: Path) -> None:
+    def runs() -> dict[str, float | None]:
+        page = sums_of(tmp_path)
+        bounds = ("0.05", "0.1", "+Inf")
+        return {le: page.get_sample_value("redrive_handler_seconds_bucket", {**LABELS, "le": le}) for le in bounds}
+
+    process_in(tmp_path, "0")(BatchSettled(**WHERE, runs=[(0.1, 3)]))
+    values.close_all_multiprocess_files()  # type: ignore[no-untyped-call]
+    process_in(tmp_path, "0")(BatchSettled(**WHERE, runs=[(0.01, 2)]))
+
+    assert runs() == {"0.05": 2, "0.1": 5, "+Inf": 5}
+
+
+def test_values_made_up_by_one_process_after_another_have_one_limit(tmp_path: Path) -> None:
+    for life in range(4):
+        metrics = process_in(tmp_path, "0")
+        for number in range(VALUES):
+            metrics(MessageDropped(**WHERE, message_id="", payload_sha256="", reason="", error_type=f"{life}-{number}"))
+        values.close_all_multiprocess_files()  # type: ignore[no-untyped-call]
+
+    (metric,) = [one for one in sums_of(tmp_path).collect() if one.name == "redrive_messages_dropped"]
+    assert len(metric.samples) == VALUES + 1
+    assert sum(sample.value for sample in metric.samples) == 4 * VALUES
 
 
 def test_metrics_of_the_users_own_appear_too(tmp_path: Path) -> None:

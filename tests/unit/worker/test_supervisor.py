@@ -72,3 +72,38 @@ def test_a_child_that_closes_its_pipe_and_lives_does_not_hold_up_the_supervisor(
 
     assert heard.events == []
     assert not Path("outlived").exists()
+
+
+ENDS_OR_DIES = """
+import os, signal, sys, time
+role = sys.argv[2]
+os.write(int(sys.argv[1]), b'{"owner": "%s", "suspects": 1}\\n' % role.encode())
+if role == "worker":
+    if not os.path.exists("died"):
+        open("died", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+"""
+
+
+def test_the_end_of_every_child_is_told_before_another_takes_its_place() -> None:
+    told: list[str] = []
+
+    def start(order: Order) -> list[str]:
+        told.append(f"{order.role} {order.index} begins")
+        return [sys.executable, "-c", ENDS_OR_DIES, str(order.pipe), order.role]
+
+    def gone(order: Order) -> None:
+        told.append(f"{order.role} {order.index} is gone")
+        if {"worker 0 is gone", "suspects 1 is gone"} <= set(told):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    class Deaf:
+        def emit(self, event: Event) -> None:
+            """Deaths are not what is looked at here."""
+
+    Supervisor(start, processes=1, sink=Deaf(), gone=gone).run()
+
+    workers = [line for line in told if line.startswith("worker")]
+    assert workers == ["worker 0 begins", "worker 0 is gone"] * (len(workers) // 2)
+    assert "suspects 1 is gone" in told

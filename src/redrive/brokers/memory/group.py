@@ -89,6 +89,10 @@ class Entry:
         self.trail = dump_trail(extend_trail(load_trail(self.trail), attempt))
         self.first_attempt_at = self.first_attempt_at or lease.since
 
+    def _waited(self) -> bool:
+        published_at = self.message.published_at
+        return not (self.lease and self.lease.alone) and (published_at is None or self.due_at > published_at)
+
     def delivery(self, group: str) -> Delivery:
         """What the worker gets."""
         assert self.lease is not None  # noqa: S101 - only what was started is delivered
@@ -105,6 +109,7 @@ class Entry:
             trail=self.trail,
             alone=self.lease.alone,
             token=self.lease.token,
+            due_at=self.due_at if self._waited() else None,
         )
 
 

@@ -94,20 +94,22 @@ def fresh_deliveries(lane: Lane, rows: Sequence[tuple[Any, ...]], *, hold: int, 
             ),
         )
         token = (hold, row, False)
-        deliveries.append(_new(Delivery, (message, group, at, 0, 0, 0, None, None, None, b"", False, None, token)))
+        deliveries.append(
+            _new(Delivery, (message, group, at, 0, 0, 0, None, None, None, b"", False, None, token, None))
+        )
     return deliveries
 
 
 TRACKED: Final = (
     "id, failures, crashes, generation, letter_id, attempts_allowed, first_attempt_at, trail, "
-    "origin, published_at, expires_at, key, headers, body"
+    "origin, published_at, expires_at, key, headers, body, due_at"
 )
 
 
 def tracked_delivery(lane: Lane, row: tuple[Any, ...], *, hold: int, at: datetime, alone: bool = False) -> Delivery:
     """The delivery of a row of `tracked` with the columns `TRACKED`."""
     number, failures, crashes, generation, letter_id, allowed, first_at, trail, *told = row
-    origin, published_at, expires_at, key, headers, body = told
+    origin, published_at, expires_at, key, headers, body, due_at = told
     return Delivery(
         message=Message(
             id=message_id(lane.incarnation, number & SEQ_MASK),
@@ -130,4 +132,5 @@ def tracked_delivery(lane: Lane, row: tuple[Any, ...], *, hold: int, at: datetim
         trail=trail or b"",
         alone=alone,
         token=(hold, number, True),
+        due_at=None if alone or (letter_id is not None and not failures) else as_instant(due_at),
     )

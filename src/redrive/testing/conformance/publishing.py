@@ -99,6 +99,19 @@ class Publishing(Suite):
 
         assert [taken.message.id] == list(ids)
 
+    async def test_a_message_published_with_a_delay_says_when_it_was_due(self, bench: Bench) -> None:
+        worker = await bench.worker()
+        before = bench.clock.now()
+        await bench.publish(b"later", delay=timedelta(seconds=5))
+        published = bench.clock.now()
+        await bench.elapse(timedelta(seconds=10))
+        delivery = await bench.take_one(worker)
+
+        second, delay = timedelta(seconds=1), timedelta(seconds=5)
+        assert delivery.due_at is not None
+        assert before + delay - second < delivery.due_at < published + delay + second
+        assert delivery.message.headers == ()
+
     async def test_a_message_published_with_a_delay_waits_until_it_is_due(self, bench: Bench) -> None:
         worker = await bench.worker()
         await bench.publish(b"later", delay=timedelta(seconds=5))

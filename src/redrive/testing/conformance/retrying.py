@@ -26,6 +26,17 @@ class Retrying(Suite):
         assert (before.scheduled, before.next_due_at) == (1, answer.due_at)
         assert (again.message, again.group) == (delivery.message, delivery.group)
 
+    async def test_a_retry_says_when_it_was_due_and_a_message_that_never_waited_says_nothing(
+        self, bench: Bench
+    ) -> None:
+        worker, delivery = await bench.one_delivery()
+        (answer,) = await worker.settle([bench.retry(delivery, DELAY)])
+        await bench.elapse(2 * DELAY)
+        again = await bench.take_one(worker)
+
+        assert delivery.due_at is None
+        assert again.due_at == answer.due_at
+
     async def test_a_retry_reports_its_real_due_time(self, bench: Bench) -> None:
         worker, delivery = await bench.one_delivery()
         asked_for = bench.clock.now() + DELAY
