@@ -21,17 +21,18 @@ class Meter:
     """Counts finished messages in a measured process.
 
     The first tenth warms up, and from there to the last is measured; all of it if they finish in one go. Memory is
-    noted after the first tenth, after half, and at the end.
+    noted after the first tenth, after half, and at the end. `server` is the process of a server whose CPU is noted too.
     """
 
-    def __init__(self, messages: int) -> None:
+    def __init__(self, messages: int, *, server: int | None = None) -> None:
         self._wanted = messages
+        self._server = server
         self._warm_up = warm_up(messages)
         self._landmarks = [self._warm_up, messages // 2, messages]
         self._rss: list[int] = []
         self._done = 0
         self._from = self._mark()
-        self._to: tuple[int, float, float] | None = None
+        self._to: tuple[int, float, float, float] | None = None
 
     def add(self, count: int) -> bool:
         """Note finished messages; True when those were the last ones wanted."""
@@ -48,11 +49,12 @@ class Meter:
     def result(self) -> dict[str, Any]:
         """What was measured, as the fields of a `Sample`."""
         assert self._to is not None, f"only {self._done} of {self._wanted} messages were finished"
-        messages, cpu, wall = (end - start for start, end in zip(self._from, self._to, strict=True))
-        return {"messages": messages, "cpu": cpu, "wall": wall, "peak_rss": peak_rss(), "rss": self._rss}
+        messages, cpu, wall, served = (end - start for start, end in zip(self._from, self._to, strict=True))
+        found = {"messages": messages, "cpu": cpu, "wall": wall, "peak_rss": peak_rss(), "rss": self._rss}
+        return found if self._server is None else {**found, "server_micros": served / messages * 1e6}
 
-    def _mark(self) -> tuple[int, float, float]:
-        return self._done, cpu_seconds(), time.perf_counter()
+    def _mark(self) -> tuple[int, float, float, float]:
+        return self._done, cpu_seconds(), time.perf_counter(), 0.0 if self._server is None else cpu_of(self._server)
 
 
 def cpu_seconds() -> float:
@@ -61,11 +63,27 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def peak_rss() -> int:
-    """The most memory this process has had, in bytes."""
+def cpu_of(process: int) -> float:
+    """CPU time of another process and its children so far, in seconds. Known on Linux only, in ticks of 10 ms."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
+    ticks = sum(_ticks(process)) + sum(sum(_ticks(child)[:2]) for child in children)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(process: int | str) -> list[int]:
+    """Of itself, user and system; of its children that have ended, user and system."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:  # a child that ended just now is its parent's from now on
+        return [0, 0, 0, 0]
+    return [int(word) for word in status.rpartition(")")[2].split()[11:15]]
+
+
+def peak_rss(process: int | str = "self") -> int:
+    """The most memory a process has had, in bytes; of another one only where the system tells."""
     try:
         # ru_maxrss may be that of the parent: on Linux it survives exec.
-        status = Path("/proc/self/status").read_text(encoding="ascii")
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         return int(status.partition("VmHWM:")[2].split(maxsplit=1)[0]) * 1024
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

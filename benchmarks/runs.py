@@ -84,16 +84,19 @@ class InFiles:
         return Sample(**answer)
 
 
-def run_apart(program: str, *, python: str = sys.executable, **arguments: Any) -> Any:
-    """Call `module:function` in a fresh process and return its answer. Raises `RunFailed`."""
+def run_apart(program: str, *, python: str = sys.executable, longest: float = LONGEST_RUN, **arguments: Any) -> Any:
+    """Call `module:function` in a fresh process and return its answer, after `longest` seconds at most.
+
+    Raises `RunFailed`.
+    """
     words = command(program, python=python, **arguments)
     with tempfile.TemporaryFile() as written:  # a file takes any amount of log lines, and nobody has to read a pipe
         try:
             ended = subprocess.run(
-                words, cwd=ROOT, stdout=subprocess.PIPE, stderr=written, check=False, timeout=LONGEST_RUN
+                words, cwd=ROOT, stdout=subprocess.PIPE, stderr=written, check=False, timeout=longest
             )
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"{program} was not done after {LONGEST_RUN:g} s:\n{_tail(written)}") from None
+            raise RunFailed(f"{program} was not done after {longest:g} s:\n{_tail(written)}") from None
         if ended.returncode:
             raise RunFailed(f"{program} ended with {ended.returncode}:\n{_tail(written)}")
     return json.loads(ended.stdout)

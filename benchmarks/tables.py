@@ -35,6 +35,11 @@ def micros(sample: Sample) -> float:
     return sample.micros
 
 
+def total_micros(sample: Sample) -> float:
+    """The same, with those of the server that was used."""
+    return sample.micros + sample.server_micros
+
+
 def rate(sample: Sample) -> float:
     """Messages per second."""
     return sample.rate

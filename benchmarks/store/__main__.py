@@ -11,7 +11,9 @@ from typing import Any
 
 from benchmarks import markdown
 from benchmarks.measure import machine
-from benchmarks.runs import ROOT, Case, InFiles, run_apart, run_interleaved
+from benchmarks.runs import ROOT, InFiles, run_apart, run_interleaved
+from benchmarks.store import copying
+from benchmarks.store.load import longest_fill
 from benchmarks.store.report import report
 
 SIZES = (1_000, 100_000, 1_000_000)
@@ -29,7 +31,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         filled, times = ({}, {}) if given.only == "copying" else _read(folder, sizes)
-        cases = [] if given.only == "reading" else _cases(5_000 if given.quick else 20_000)
+        cases = [] if given.only == "reading" else copying.cases(5_000 if given.quick else 20_000)
         samples = run_interleaved(cases, repeats=repeats, run=InFiles(folder), told=_tell)
         text = report(times, samples, filled=filled, conditions=_conditions(folder, repeats=repeats))
     print(text)
@@ -42,24 +44,11 @@ def _read(folder: Path, sizes: Sequence[int]) -> tuple[dict[int, Any], dict[int,
     filled = {}
     for path, size in zip(paths, sizes, strict=True):
         _tell(f"filling {size:,}")
-        filled[size] = run_apart("benchmarks.store.reading:fill", path=path, size=size)
+        taken = run_apart("benchmarks.store.reading:fill", longest=longest_fill(size), place=path, size=size)
+        filled[size] = {**taken, "bytes": Path(path).stat().st_size / size}
     _tell("asking")
     times = run_apart("benchmarks.store.reading:ask", paths=paths, sizes=list(sizes), repeats=ASKED)
     return filled, dict(zip(sizes, times, strict=True))
-
-
-def _cases(messages: int) -> list[Case]:
-    module, sizes = "benchmarks.store.copying", {"messages": messages}
-    programs = {
-        "bare: copy 500 at a time": "copy_bare",
-        "Redrive: collect 500 at a time": "copy_ours",
-        "bare: mark, copy back, mark": "redrive_bare",
-        "Redrive: claim, copy back, record, take in the outcome": "redrive_ours",
-    }
-    return [
-        Case(name=name, prepare=f"{module}:fill", preparation=sizes, run=f"{module}:{program}", arguments=sizes)
-        for name, program in programs.items()
-    ]
 
 
 def _conditions(folder: Path, *, repeats: int) -> str:

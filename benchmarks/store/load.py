@@ -7,6 +7,7 @@ from random import Random
 from redrive.core.attempt import Attempt
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.reason import Reason
+from redrive.core.redrive import RedriveOutcome
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 HOURS = 30 * 24
@@ -15,12 +16,23 @@ TYPES = [f"shop.errors.Error{number}" for number in range(24)]
 INCIDENTS = 200
 REASONS = [Reason.ATTEMPTS_EXHAUSTED, Reason.REJECTED, Reason.INVALID, Reason.DEADLINE]
 BATCH = 500
+RESOLVED = 10  # every tenth letter, where some are
 
 
 def letters(first: int, count: int, *, of: int) -> Iterator[DeadLetter]:
     """Letters with these numbers, of so many that failed one after the other within 30 days."""
     for number in range(first, first + count):
         yield _letter(number, share=number / of)
+
+
+def longest_fill(size: int) -> float:
+    """Seconds after which a store that is filled with so many is not waited for any more."""
+    return 300 + size / 200
+
+
+def success(letter_id: str) -> RedriveOutcome:
+    """The report that a letter's first redrive went well."""
+    return RedriveOutcome(letter_id, 1, succeeded=True, reported_at=NOW, queue="", group="shop", message_id="")
 
 
 def _letter(number: int, *, share: float) -> DeadLetter:
@@ -55,4 +67,5 @@ def _letter(number: int, *, share: float) -> DeadLetter:
         dlq_published_at=failed_at,
         user_id=f"user-{random.randrange(5000)}",
         context={"order": number},
+        dlq_entry_id=f"{number}-0",
     )

@@ -4,15 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.store.load import HOURS, INCIDENTS, NOW, QUEUES, TYPES, letters
+from benchmarks.store.load import HOURS, INCIDENTS, NOW, QUEUES, RESOLVED, TYPES, letters, success
 from redrive.clock import SystemClock
 from redrive.core.life import LetterState
 from redrive.core.query import Query
-from redrive.core.redrive import RedriveOutcome
 from redrive.stores.sql import SqlStore
 
 FLAT = (
@@ -21,12 +19,20 @@ FLAT = (
     "list: incident and state",
     "list: error type and state",
     "list: state alone, in the middle",
+    "list: several states",
+    "list: queue and several states",
     "list: user",
+    "list: user and several states",
+    "list: entry of a DLQ, queue and states",
     "stats of all queues",
+    "stats of all queues, several states",
     "stats of one queue",
     "incidents, a page of 50",
     "one incident with its hours",
-    "histogram of 30 days",
+    "30 days by hour and reason",
+    "30 days by hour and error type",
+    "30 days by hour, a queue's error types",
+    "news, a page of 100",
     "count: queue and state",
 )
 BUDGETED = (
@@ -37,33 +43,27 @@ BUDGETED = (
     "count: incident and time, capped",
 )
 _FILLED = 5000
-_RESOLVED = 10  # of a hundred
 
 Question = Callable[[SqlStore, Random], Awaitable[Any]]
 
 
-def fill(path: str, size: int) -> dict[str, float]:
-    """A file with so many letters, a tenth of them resolved, all texts indexed."""
-    taken = asyncio.run(_fill(path, size))
-    return taken | {"bytes": Path(path).stat().st_size / size}
+def fill(place: str, size: int) -> dict[str, float]:
+    """A store with so many letters, every tenth of them resolved, all texts indexed; how many seconds it took."""
+    return asyncio.run(_fill(place, size))
 
 
-async def _fill(path: str, size: int) -> dict[str, float]:
-    store = SqlStore(path, clock=SystemClock())
+async def _fill(place: str, size: int) -> dict[str, float]:
+    store = SqlStore(place, clock=SystemClock())
     began = time.perf_counter()
     for first in range(0, size, _FILLED):
         some = [*letters(first, min(_FILLED, size - first), of=size)]
-        await store.collect(some, [_success(one.letter_id) for one in some[:: 100 // _RESOLVED]])
+        await store.collect(some, [success(one.letter_id) for one in some[::RESOLVED]])
     collected = time.perf_counter()
     while await store.tend():
         pass
     await store.aclose()
     indexed = time.perf_counter()
     return {"collecting": collected - began, "indexing": indexed - collected}
-
-
-def _success(letter_id: str) -> RedriveOutcome:
-    return RedriveOutcome(letter_id, 1, succeeded=True, reported_at=NOW, queue="", group="shop", message_id="")
 
 
 def ask(paths: list[str], sizes: list[int], repeats: int) -> list[dict[str, list[float]]]:
@@ -89,24 +89,39 @@ async def _ask(paths: list[str], sizes: list[int], repeats: int) -> list[dict[st
 
 def _questions(size: int) -> dict[str, Question]:
     pick = Random.choice
-    opened = LetterState.OPEN
+    opened = (LetterState.OPEN,)
+    waiting = (LetterState.OPEN, LetterState.PARKED)
     since = NOW - timedelta(hours=HOURS)
     day = timedelta(days=1)
     return {
-        "list: queue and state": lambda s, r: s.find(Query(queue=pick(r, QUEUES), state=opened)),
+        "list: queue and state": lambda s, r: s.find(Query(queue=pick(r, QUEUES), states=opened)),
         "list: queue alone": lambda s, r: s.find(Query(queue=pick(r, QUEUES))),
-        "list: incident and state": lambda s, r: s.find(Query(fingerprint=_incident(r), state=opened)),
-        "list: error type and state": lambda s, r: s.find(Query(error_type=pick(r, TYPES), state=opened)),
+        "list: incident and state": lambda s, r: s.find(Query(fingerprint=_incident(r), states=opened)),
+        "list: error type and state": lambda s, r: s.find(Query(error_type=pick(r, TYPES), states=opened)),
         "list: state alone, in the middle": lambda s, _: s.find(
-            Query(state=LetterState.RESOLVED), after=str(size // 2)
+            Query(states=(LetterState.RESOLVED,)), after=str(size // 2)
         ),
+        "list: several states": lambda s, _: s.find(Query(states=waiting), after=str(size // 2)),
+        "list: queue and several states": lambda s, r: s.find(Query(queue=pick(r, QUEUES), states=waiting)),
         "list: user": lambda s, r: s.find(Query(user_id=f"user-{r.randrange(5000)}")),
+        "list: user and several states": lambda s, r: s.find(
+            Query(user_id=f"user-{r.randrange(5000)}", states=waiting)
+        ),
+        "list: entry of a DLQ, queue and states": lambda s, r: s.find(
+            Query(dlq_entry_id=f"{r.randrange(size)}-0", queue=pick(r, QUEUES), states=waiting)
+        ),
         "stats of all queues": lambda s, _: s.stats(),
+        "stats of all queues, several states": lambda s, _: s.stats(states=waiting),
         "stats of one queue": lambda s, r: s.stats(pick(r, QUEUES)),
         "incidents, a page of 50": lambda s, _: s.incidents(),
         "one incident with its hours": lambda s, r: s.incident(_incident(r)),
-        "histogram of 30 days": lambda s, _: s.arrivals(since=since),
-        "count: queue and state": lambda s, r: s.count(Query(queue=pick(r, QUEUES), state=opened)),
+        "30 days by hour and reason": lambda s, _: s.trends(since=since, by="reason"),
+        "30 days by hour and error type": lambda s, _: s.trends(since=since, by="error_type"),
+        "30 days by hour, a queue's error types": lambda s, r: s.trends(
+            since=since, queue=pick(r, QUEUES), by="error_type"
+        ),
+        "news, a page of 100": lambda s, r: s.news(after=str(r.randrange(size))),
+        "count: queue and state": lambda s, r: s.count(Query(queue=pick(r, QUEUES), states=opened)),
         "list: queue, user and time": lambda s, r: s.find(
             Query(queue=pick(r, QUEUES), user_id=f"user-{r.randrange(5000)}", to_at=NOW - day)
         ),

@@ -28,7 +28,7 @@ def report(times: Times, samples: Samples, *, filled: Mapping[int, Mapping[str, 
             f"### Filling\n\n{_filling(filled)}",
         ]
     if samples:
-        parts += ["### Collecting and redriving, beside a bare copy loop", _costs(samples)]
+        parts += ["### Collecting and redriving, beside a bare copy loop", costs(samples)]
     return "\n\n".join(parts)
 
 
@@ -69,13 +69,24 @@ def _filling(filled: Mapping[int, Mapping[str, float]]) -> str:
     return markdown.table(["letters", "collected per second", "texts indexed per second", "bytes per letter"], rows)
 
 
-def _costs(samples: Samples) -> str:
-    rows = []
+def pairs(samples: Samples) -> list[tuple[str, str]]:
+    """Of a comparison, each bare loop and what of ours does the same."""
     names = list(samples)
-    for bare, ours in zip(names[::2], names[1::2], strict=True):
-        base = Spread.of(sample.micros for sample in samples[bare]).median
+    return [*zip(names[::2], names[1::2], strict=True)]
+
+
+def costs(samples: Samples) -> str:
+    """What a letter costs, beside its bare loop; if there was a server, ratios are about both together."""
+    served = any(sample.server_micros for found in samples.values() for sample in found)
+    rows = []
+    for bare, ours in pairs(samples):
         for name in (bare, ours):
-            found = Spread.of(sample.micros for sample in samples[name])
-            rate = Spread.of(sample.rate for sample in samples[name])
-            rows.append([name, markdown.spread(found), markdown.number(found.median / base), markdown.spread(rate)])
-    return markdown.table(["", "CPU µs per letter", "÷ bare", "letters per second"], rows)
+            cells = [markdown.spread(Spread.of(map(tables.micros, samples[name])))]
+            if served:
+                on_server = Spread.of(sample.server_micros for sample in samples[name])
+                cells.append(markdown.spread(on_server) if on_server.high else "")
+            ratio = tables.ratio(samples, name, to=bare, of=tables.total_micros)
+            rate = Spread.of(map(tables.rate, samples[name]))
+            rows.append([name, *cells, markdown.number(ratio.median), markdown.spread(rate)])
+    header = ["", "CPU µs per letter", *(["database server: CPU µs per letter"] if served else [])]
+    return markdown.table([*header, "÷ bare", "letters per second"], rows)

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import IncidentRow, LetterRow, Store
+from redrive.core.ports.store import Dimension, IncidentRow, LetterRow, Store
 from redrive.core.query import Query
+
+DIMENSIONS: tuple[Dimension, ...] = ("queue", "reason", "error_type", "error_code")
 
 
 async def rows_of(store: Store) -> list[LetterRow]:
@@ -41,13 +43,15 @@ async def check_counts(store: Store) -> None:
 
 
 async def check_deaths(store: Store, deaths: Iterable[DeadLetter]) -> None:
-    """Every one of these deaths, and nothing else, is counted in its hour and in its incident."""
-    arrived: defaultdict[datetime, Counter[str]] = defaultdict(Counter)
+    """Every one of these deaths, and nothing else, is counted in its hour by every dimension, and in its incident."""
+    counted: dict[Dimension, defaultdict[datetime, Counter[str]]] = {by: defaultdict(Counter) for by in DIMENSIONS}
     alike: defaultdict[str, list[DeadLetter]] = defaultdict(list)
     for death in deaths:
-        arrived[_hour_of(death)][death.reason.value] += 1
+        for by, hours in counted.items():
+            hours[_hour_of(death)][str(getattr(death, by) or "")] += 1
         alike[death.fingerprint].append(death)
-    assert await store.arrivals(since=datetime(1970, 1, 1, tzinfo=UTC)) == sorted(arrived.items())
+    for by, hours in counted.items():
+        assert await store.trends(since=datetime(1970, 1, 1, tzinfo=UTC), by=by) == sorted(hours.items()), by
     assert {row.fingerprint for row in await incidents_of(store)} == {*alike}
     for fingerprint, those in alike.items():
         row, times = await store.incident(fingerprint), [death.failed_at for death in those]

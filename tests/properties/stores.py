@@ -11,6 +11,7 @@ from redrive.core.ports.store import Store
 from redrive.stores.memory import MemoryStore
 from redrive.stores.sql import SqlStore
 from redrive.testing.clock import ManualClock
+from tests.servers.postgres import empty
 
 
 def make_empty_file(path: Path) -> None:
@@ -25,10 +26,12 @@ def make_empty_file(path: Path) -> None:
 
 
 @asynccontextmanager
-async def both_stores(empty_file: Path) -> AsyncIterator[Sequence[Store]]:
-    """A store in memory and one in a copy of the file."""
+async def both_stores(place: Path | str) -> AsyncIterator[Sequence[Store]]:
+    """A store in memory, and one in a copy of an empty file or in a PostgreSQL that is emptied first."""
     with tempfile.TemporaryDirectory() as folder:
-        store = SqlStore(shutil.copy(empty_file, folder), clock=ManualClock())
+        if isinstance(place, str):
+            empty(place)
+        store = SqlStore(place if isinstance(place, str) else shutil.copy(place, folder), clock=ManualClock())
         try:
             yield [MemoryStore(clock=ManualClock()), store]
         finally:

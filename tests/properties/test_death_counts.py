@@ -1,4 +1,4 @@
-"""Every death counts once, in its hour and in its incident, however it is heard of."""
+"""Every death counts once, in its hour by every dimension and in its incident, however it is heard of."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,6 +34,8 @@ def _death(draw: st.DrawFn, name: str, generation: int) -> DeadLetter:
         fingerprint=fingerprint,
         queue=draw(st.sampled_from(["orders", "mail"])),
         reason=draw(st.sampled_from([Reason.REJECTED, Reason.INVALID])),
+        error_type=draw(st.sampled_from(["KeyError", "ValueError"])),
+        error_code=draw(st.sampled_from([None, "", "no_card"])),
         failed_at=AT + timedelta(hours=draw(st.integers(0, 2)), minutes=generation),
         **changes,
     )
@@ -48,19 +50,25 @@ def tellings(draw: st.DrawFn) -> tuple[list[DeadLetter], Batches]:
     return died, [told[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
+async def tell(place: Path | str, telling: tuple[list[DeadLetter], Batches]) -> None:
+    died, batches = telling
+    async with both_stores(place) as stores:
+        for store in stores:
+            for batch in batches:
+                await store.collect(batch)
+            await check_deaths(store, died)
+            await check_counts(store)
+
+
 @settings(max_examples=60)
 @given(tellings())
 def test_every_death_counts_once_in_any_order_any_batches_and_told_again(
     empty_file: Path, telling: tuple[list[DeadLetter], Batches]
 ) -> None:
-    died, batches = telling
+    asyncio.run(tell(empty_file, telling))
 
-    async def tell() -> None:
-        async with both_stores(empty_file) as stores:
-            for store in stores:
-                for batch in batches:
-                    await store.collect(batch)
-                await check_deaths(store, died)
-                await check_counts(store)
 
-    asyncio.run(tell())
+@settings(max_examples=10)
+@given(tellings())
+def test_every_death_counts_once_in_postgres(shared_postgres: str, telling: tuple[list[DeadLetter], Batches]) -> None:
+    asyncio.run(tell(shared_postgres, telling))

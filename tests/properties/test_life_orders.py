@@ -92,10 +92,14 @@ def final(order: Sequence[str]) -> ItemStatus:
 # ----------------------------------------------------------------------------------------------- the stores
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     clock = ManualClock()
-    opened = MemoryStore(clock=clock) if request.param == "memory" else SqlStore(tmp_path / "letters.db", clock=clock)
+    if request.param == "memory":
+        opened: Store = MemoryStore(clock=clock)
+    else:
+        is_file = request.param == "sqlite"
+        opened = SqlStore(tmp_path / "letters.db" if is_file else request.getfixturevalue("postgres_url"), clock=clock)
     yield opened
     await opened.aclose()
 

@@ -233,23 +233,30 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 
 @asynccontextmanager
-async def a_world(empty_file: Path) -> AsyncIterator[World]:
-    async with both_stores(empty_file) as stores:
+async def a_world(place: Path | str) -> AsyncIterator[World]:
+    async with both_stores(place) as stores:
         yield World(stores)
+
+
+async def live(place: Path | str, story: list[Step]) -> None:
+    async with a_world(place) as world:
+        for step in story:
+            await step(world)
+            await world.check()
+        for store in world.stores:
+            assert await store.verify() is None
 
 
 @settings(max_examples=60)
 @given(st.lists(steps, max_size=12))
 def test_news_and_acts_in_any_order_leave_what_the_highest_of_them_says(empty_file: Path, story: list[Step]) -> None:
-    async def live() -> None:
-        async with a_world(empty_file) as world:
-            for step in story:
-                await step(world)
-                await world.check()
-            for store in world.stores:
-                assert await store.verify() is None
+    asyncio.run(live(empty_file, story))
 
-    asyncio.run(live())
+
+@settings(max_examples=10)
+@given(st.lists(steps, max_size=12))
+def test_news_and_acts_leave_the_same_in_postgres(shared_postgres: str, story: list[Step]) -> None:
+    asyncio.run(live(shared_postgres, story))
 
 
 @pytest.mark.parametrize("order", [*permutations(("record", "succeed", "die", "expire"))], ids=" ".join)

@@ -1,17 +1,13 @@
 """Every store finds what `Query.matches` says, counts what is there, and does so after any history."""
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,10 +16,10 @@ from redrive.core.life import LetterState
 from redrive.core.ports.store import Store
 from redrive.core.query import Query
 from redrive.core.reason import Reason
-from redrive.stores.memory import MemoryStore
-from redrive.stores.sql import SqlStore, searching
-from redrive.testing.clock import ManualClock
+from redrive.stores.sql import searching
 from redrive.testing.conformance.store.bench import AT, an_act, an_outcome, letter
+from tests.properties.recount import DIMENSIONS
+from tests.properties.stores import both_stores
 from tests.unit.core.letters import texts
 
 Step = Callable[[Store], Coroutine[Any, Any, Any]]
@@ -48,6 +44,7 @@ def letters(draw: st.DrawFn) -> DeadLetter:
         user_id=draw(maybe),
         tenant_id=draw(maybe),
         failed_at=draw(instants),
+        dlq_entry_id=draw(st.sampled_from(["", "1-0", "2-0"])),
     )
 
 
@@ -82,42 +79,17 @@ steps = st.one_of(
 )
 queries = st.builds(
     Query,
-    state=st.none() | st.sampled_from(LetterState),
+    states=st.lists(st.sampled_from(LetterState), max_size=3).map(tuple),
     reason=st.none() | reasons,
     queue=maybe,
     error_type=st.none() | st.none() | few,
     fingerprint=st.none() | st.none() | few,
     user_id=st.none() | st.none() | few,
+    dlq_entry_id=st.none() | st.none() | st.sampled_from(["", "1-0"]),
     from_at=st.none() | instants,
     to_at=st.none() | instants,
     text=st.none() | few | st.sampled_from(["", "n", "\u00e4nn", '"name"', "one two", "NO"]),
 )
-
-
-@pytest.fixture(scope="module")
-def empty_file() -> Iterator[Path]:
-    """A file with the schema and nothing in it: made once, copied often."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "empty.db"
-
-        async def create() -> None:
-            store = SqlStore(path, clock=ManualClock())
-            await store.stats()
-            await store.aclose()
-
-        asyncio.run(create())
-        yield path
-
-
-@asynccontextmanager
-async def opened(empty_file: Path) -> AsyncIterator[tuple[Store, Store]]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = shutil.copy(empty_file, folder)
-        store = SqlStore(path, clock=ManualClock())
-        try:
-            yield MemoryStore(clock=ManualClock()), store
-        finally:
-            await store.aclose()
 
 
 async def found(store: Store, query: Query) -> list[Any]:
@@ -133,7 +105,10 @@ async def found(store: Store, query: Query) -> list[Any]:
 
 async def seen(store: Store, asked: list[Query]) -> list[Any]:
     """Everything that can be asked of a store."""
-    answers: list[Any] = [await store.stats(), await store.arrivals(since=AT - timedelta(days=1))]
+    answers: list[Any] = [await store.stats(), await store.stats(states=asked[0].states)]
+    since, until = AT - timedelta(hours=2), AT + timedelta(hours=2)
+    answers.append([await store.trends(since=since, until=until, by=by) for by in DIMENSIONS])
+    answers.append(await store.news(after="0", limit=1000))
     incidents = (await store.incidents(state=None)).rows
     answers.append({row.incident_id: await store.incident(row.incident_id) for row in incidents})
     for query in asked:
@@ -143,29 +118,52 @@ async def seen(store: Store, asked: list[Query]) -> list[Any]:
     return answers
 
 
-@settings(max_examples=60)
-@given(st.lists(steps, max_size=6), st.lists(queries, min_size=1, max_size=5))
-def test_every_store_sees_what_the_memory_store_sees(empty_file: Path, history: list[Step], asked: list[Query]) -> None:
-    async def compare() -> None:
-        async with opened(empty_file) as (memory, sql):
-            for step in history:
-                assert await step(sql) == await step(memory)
-            assert await seen(sql, asked) == await seen(memory, asked)
-            assert await sql.verify() is None
+async def compare(place: Path | str, history: list[Step], asked: list[Query]) -> None:
+    async with both_stores(place) as (memory, sql):
+        for step in history:
+            assert await step(sql) == await step(memory)
+        assert await seen(sql, asked) == await seen(memory, asked)
+        assert await sql.verify() is None
 
-    # Windows so small that every search crosses some, and all the time in the world.
-    with patch.multiple(searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600):
-        asyncio.run(compare())
+
+async def compare_pages(place: Path | str, batch: list[DeadLetter], query: Query) -> None:
+    async with both_stores(place) as (memory, sql):
+        for store in (memory, sql):
+            await store.collect(batch)
+        assert await found(sql, query) == await found(memory, query)
+
+
+histories, questions = st.lists(steps, max_size=6), st.lists(queries, min_size=1, max_size=5)
+# Windows so small that every search crosses some, and all the time in the world; or none at all.
+patiently = patch.multiple(searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
+impatiently = patch.multiple(searching, FIRST_WINDOW=1, PATIENCE=-1)
+
+
+@settings(max_examples=60)
+@given(histories, questions)
+def test_every_store_sees_what_the_memory_store_sees(empty_file: Path, history: list[Step], asked: list[Query]) -> None:
+    with patiently:
+        asyncio.run(compare(empty_file, history, asked))
 
 
 @settings(max_examples=20)
 @given(st.lists(letters(), max_size=8), queries)
 def test_impatient_pages_miss_nothing(empty_file: Path, batch: list[DeadLetter], query: Query) -> None:
-    async def compare() -> None:
-        async with opened(empty_file) as (memory, sql):
-            for store in (memory, sql):
-                await store.collect(batch)
-            assert await found(sql, query) == await found(memory, query)
+    with impatiently:
+        asyncio.run(compare_pages(empty_file, batch, query))
 
-    with patch.multiple(searching, FIRST_WINDOW=1, PATIENCE=-1):
-        asyncio.run(compare())
+
+@settings(max_examples=20)
+@given(histories, questions)
+def test_postgres_sees_what_the_memory_store_sees(
+    shared_postgres: str, history: list[Step], asked: list[Query]
+) -> None:
+    with patiently:
+        asyncio.run(compare(shared_postgres, history, asked))
+
+
+@settings(max_examples=10)
+@given(st.lists(letters(), max_size=8), queries)
+def test_impatient_pages_of_postgres_miss_nothing(shared_postgres: str, batch: list[DeadLetter], query: Query) -> None:
+    with impatiently:
+        asyncio.run(compare_pages(shared_postgres, batch, query))

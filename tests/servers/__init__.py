@@ -2,5 +2,6 @@
 
 A test asks for a fixture of `tests.servers.plugin`. What must be installed is installed with apt where that is
 allowed; what cannot be had is a skip that says its name and what to do, or a failure if `REDRIVE_REQUIRE_SERVERS` is
-set. `REDRIVE_TEST_REDIS` names a Redis to use in place of our own wherever a test does not strike the server.
+set. `REDRIVE_TEST_REDIS` and `REDRIVE_TEST_POSTGRES` name servers to use in place of our own wherever a test does not
+strike the server; on the second, tests create databases and drop them.
 """

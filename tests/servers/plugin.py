@@ -12,15 +12,18 @@ import pytest
 
 from redrive.clock import SystemClock
 from redrive.core.ports import LEASE, Clock
+from redrive.stores.sql import SqlStore
 from tests.servers import roll
 from tests.servers.frozen_time import FrozenClock
 from tests.servers.install import Unavailable
+from tests.servers.postgres import Databases, PostgresServer, empty
 from tests.servers.redis import RedisServer, ask, facts
 from tests.servers.redis_cluster import RedisCluster
 from tests.servers.server import RUNNING
 
 REQUIRED = "REDRIVE_REQUIRE_SERVERS"
 GIVEN_REDIS = "REDRIVE_TEST_REDIS"
+GIVEN_POSTGRES = "REDRIVE_TEST_POSTGRES"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,59 @@ def cluster_in_time(frozen_cluster: tuple[RedisCluster, FrozenClock]) -> RedisIn
     cluster, clock = frozen_cluster
     cluster.flush()
     return RedisInTime.frozen(cluster.url, clock)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL of our own for all; whoever strikes it spoils it for the others."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(request: pytest.FixtureRequest) -> Databases:
+    """Databases in one PostgreSQL for all: the one named in the environment, or our own."""
+    if given := os.environ.get(GIVEN_POSTGRES):
+        databases = Databases(given)
+        roll.used(f"postgres of {GIVEN_POSTGRES}", databases.version)
+        return databases
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return Databases(server.url)
+
+
+@pytest.fixture
+def empty_postgres(postgres_databases: Databases) -> Iterator[str]:
+    """The URL of a database in which nothing is."""
+    with postgres_databases.fresh() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_postgres(postgres_databases: Databases) -> Iterator[str]:
+    """The URL of a letter store that the tests of a run have one after the other."""
+
+    async def create() -> None:
+        store = SqlStore(url, clock=SystemClock())
+        await store.stats()
+        await store.aclose()
+
+    with postgres_databases.fresh() as url:
+        asyncio.run(create())
+        yield url
+
+
+@pytest.fixture
+def postgres_url(shared_postgres: str) -> str:
+    """The URL of a letter store in which nothing is."""
+    empty(shared_postgres)
+    return shared_postgres
+
+
+@pytest.fixture
+def fresh_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL of one's own, to be struck."""
+    with PostgresServer() as server:
+        yield server
 
 
 # ------------------------------------------------------------------------------------------------ hooks

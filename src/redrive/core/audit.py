@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
@@ -42,13 +42,22 @@ class AuditRecord:
 
 
 _FACTS = tuple(field.name for field in fields(AuditRecord) if field.name != "hash")
+_canonical = json.JSONEncoder(sort_keys=True, default=str).encode
+
+
+def linked(facts: Mapping[str, Any]) -> AuditRecord:
+    """The record of these facts: every field but the hash, which follows from them."""
+    return AuditRecord(**facts, hash=_hash(facts))
 
 
 def chained(record: AuditRecord, *, previous_hash: str) -> str:
     """The hash of a record behind the one with `previous_hash`: over every field but the hash itself."""
-    facts = {name: getattr(record, name) for name in _FACTS}
-    facts |= {"at": record.at.isoformat(), "previous_hash": previous_hash}
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+    return _hash({name: getattr(record, name) for name in _FACTS} | {"previous_hash": previous_hash})
+
+
+def _hash(facts: Mapping[str, Any]) -> str:
+    said = {**facts, "at": facts["at"].isoformat()}
+    return hashlib.sha256(_canonical(said).encode()).hexdigest()
 
 
 def first_broken(records: Iterable[AuditRecord]) -> AuditRecord | None:

@@ -1,4 +1,4 @@
-"""What must not leave the worker: values under secret-looking names, and secrets inside text."""
+"""What must not leave the worker, or be seen: values under secret-looking names, and secrets inside text."""
 
 import functools
 import math
@@ -11,6 +11,7 @@ from typing import Any
 
 from redrive.core.errors import ConfigError
 from redrive.core.excerpt import excerpt
+from redrive.core.personal import is_card, looks_personal, mask_named, mask_personal
 from redrive.core.url import mask_url
 
 MASK = "***"
@@ -38,7 +39,7 @@ _SECRET_TEXT = re.compile(
     r"|(?<![\w-])(?:"
     r"(?P<scheme>(?i:bearer|basic)\s{1,9})(?:(?=\S{0,64}(?:[\d.=]|[a-z][A-Z]))[\w.~+/=-]{4,}|[\w.~+/=-]{16,})"
     r"|eyJ[\w-]{4,}\.[\w-]{4,}\.[\w-]*"  # a JWT
-    r"|(?:sk|pk|rk)[-_][\w-]{16,}|gh[opsur]_\w{20,}|xox[a-z]-[\w-]{8,}|AKIA[A-Z0-9]{12,})"
+    r"|(?:[spr]k[-_]|rdt_)[\w-]{16,}|gh[opsur]_\w{20,}|xox[a-z]-[\w-]{8,}|AKIA[A-Z0-9]{12,})"
     r"|(?<![a-zA-Z0-9])"
     r"(?P<name>(?i:password|passwd|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key|client[_-]?secret"
     r"|authorization|cookie)[\"']?\s{0,9}[=:]\s{0,9}(?i:(?:bearer|basic)\s{1,9})?)(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}\])]+)"
@@ -46,7 +47,7 @@ _SECRET_TEXT = re.compile(
 # What a secret in a text cannot be without, in lower case: a sign, and beside it one of these words.
 _NAMED = ("pass", "pwd", "secret", "token", "key", "auth", "cookie")
 _SIGNS = (
-    *(("=", _NAMED), (":", _NAMED), ("-", ("-----begin", "k-", "xox")), ("_", ("k_", "gh"))),
+    *(("=", _NAMED), (":", _NAMED), ("-", ("-----begin", "k-", "xox")), ("_", ("k_", "gh", "rdt_"))),
     *((alone, ("",)) for alone in ("bearer", "basic", "eyj", "akia")),
 )
 
@@ -56,11 +57,13 @@ class PrivacyFilter:
     """Masks secrets in values of any shape. `names` and `patterns` add to what is known to be secret.
 
     A name is compared word by word: `names=("birth_date",)` also hides `birthDate` and `Birth-Date`. A pattern is a
-    regular expression; what it matches inside text is masked. Raises `ConfigError` for a pattern that is none.
+    regular expression; what it matches inside text is masked. `personal` adds what is about a person (`core.personal`):
+    right for people who look, too much for the path of a message. Raises `ConfigError` for a pattern that is none.
     """
 
     names: Sequence[str] = ()
     patterns: Sequence[str | re.Pattern[str]] = ()
+    personal: bool = field(default=False, kw_only=True)
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
@@ -75,15 +78,15 @@ class PrivacyFilter:
         object.__setattr__(self, "_patterns", _compiled(self.patterns))
 
     def hides(self, name: str) -> bool:
-        """Whether a value under this name is secret."""
+        """Whether a value under this name must not be seen."""
         words = _words(name[:_NAME])
-        return words in self._names or _looks_secret(words)
+        return words in self._names or _looks_secret(words) or (self.personal and looks_personal(words))
 
     def text(self, text: str) -> str:
         """The text with secrets inside it masked: tokens, keys, passwords in URLs or after `password=`."""
-        text = mask_url(text)
-        if _may_hide(text):
-            text = _SECRET_TEXT.sub(_masked, text)
+        text = _without_secrets(text) if len(text) <= _TEXT else _without_secrets.__wrapped__(text)
+        if self.personal:
+            text = mask_personal(mask_named(text, hides=self.hides, mask=MASK), mask=MASK)
         for pattern in self._patterns:
             text = pattern.sub(MASK, text)
         return text
@@ -98,7 +101,8 @@ class PrivacyFilter:
     def _mask(self, value: Any, above: tuple[int, ...]) -> Any:
         try:
             if value is None or isinstance(value, int | float):
-                return _number(value)
+                number = _number(value)
+                return MASK if self.personal and is_card(str(number)) else number
             if isinstance(value, Mapping | list | tuple | AbstractSet):
                 return self._nested(value, above)
             return self._leaf(value)
@@ -133,6 +137,13 @@ def _number(value: Any) -> Any:
     if isinstance(value, int) and value.bit_length() > _BITS:
         return f"(a number of {value.bit_length()} bits)"  # Python refuses to print thousands of digits
     return value
+
+
+@functools.lru_cache(maxsize=64)
+def _without_secrets(text: str) -> str:
+    """Remembered, because what fails in heaps mostly says the same."""
+    text = mask_url(text)
+    return _SECRET_TEXT.sub(_masked, text) if _may_hide(text) else text
 
 
 def _may_hide(text: str) -> bool:

@@ -14,11 +14,12 @@ _PAYLOAD = 64 * 1024
 class Query:
     """Which letters are asked for: all that is given must hold; what is None is not asked.
 
-    `from_at` is included, `to_at` is not; both are about `failed_at`. `text` is looked for in `searchable_text`,
-    whatever the case. Raises `ValueError` for an instant without a zone.
+    A letter must be in one of `states`, which are kept in one order and each once; without any, in whichever. `from_at`
+    is included, `to_at` is not; both are about `failed_at`. `text` is looked for in `searchable_text`, whatever the
+    case. Raises `ValueError` for an instant without a zone.
     """
 
-    state: LetterState | None = None
+    states: tuple[LetterState, ...] = ()
     reason: Reason | None = None
     broker: str | None = None
     queue: str | None = None
@@ -29,11 +30,13 @@ class Query:
     tenant_id: str | None = None
     kind: str | None = None
     app_version: str | None = None
+    dlq_entry_id: str | None = None
     from_at: datetime | None = None
     to_at: datetime | None = None
     text: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "states", tuple(state for state in LetterState if state in self.states))
         for name in ("from_at", "to_at"):
             instant = getattr(self, name)
             if instant is not None and instant.tzinfo is None:
@@ -41,7 +44,7 @@ class Query:
 
     def matches(self, letter: DeadLetter, *, state: LetterState = LetterState.OPEN) -> bool:
         """Whether this letter is asked for. One that no store has seen is open."""
-        if self.state is not None and state is not self.state:
+        if self.states and state not in self.states:
             return False
         if any(getattr(letter, name) != wanted for name, wanted in self.equal_to().items()):
             return False
@@ -58,7 +61,7 @@ class Query:
 
 _EQUAL = (
     *("reason", "broker", "queue", "error_type", "error_code", "fingerprint"),
-    *("user_id", "tenant_id", "kind", "app_version"),
+    *("user_id", "tenant_id", "kind", "app_version", "dlq_entry_id"),
 )
 
 

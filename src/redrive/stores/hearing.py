@@ -55,6 +55,13 @@ class Heard:
         """Whether anything is not as it was."""
         return before is None or bool(self.first) or self.life != before.life
 
+    def is_news(self, before: Standing | None) -> bool:
+        """Whether a letter has come or reopened, or is told anew what it died of."""
+        if before is None:
+            return True
+        waits = self.life.state in (LetterState.OPEN, LetterState.PARKED)
+        return waits and (self.shown is not None or self.life != before.life)
+
     def died_before(self, before: Standing | None) -> set[int]:
         """The generations of deaths that are not shown, and of which that is new."""
         told = {death.generation for death in self.first if death is not self.shown}

@@ -19,6 +19,16 @@ class Spot(NamedTuple):
     fingerprint: str
 
 
+class Death(NamedTuple):
+    """Where a death is counted, by every dimension."""
+
+    hour: datetime
+    queue: str
+    reason: str
+    error_type: str
+    error_code: str
+
+
 @dataclass(slots=True)
 class IncidentDelta:
     """What changes about one incident. `latest` is the last of the deaths that are new to it."""
@@ -36,7 +46,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.states: Counter[tuple[str, str, str, str]] = Counter()
-        self.arrivals: Counter[tuple[datetime, str, str]] = Counter()
+        self.deaths: Counter[Death] = Counter()
         self.incidents: dict[str, IncidentDelta] = {}
 
     def move(self, before: Spot | None, after: Spot | None) -> None:
@@ -53,7 +63,7 @@ class Ledger:
     def arrive(self, letter: DeadLetter) -> None:
         """A death that was not known before."""
         hour = hour_of(letter.failed_at)
-        self.arrivals[hour, letter.queue, letter.reason.value] += 1
+        self.deaths[Death(hour, letter.queue, letter.reason.value, letter.error_type, letter.error_code or "")] += 1
         incident = self._incident(letter.fingerprint)
         incident.hours[hour] += 1
         incident.queues.add(letter.queue)

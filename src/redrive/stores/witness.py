@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
-from redrive.core.audit import Act, AuditRecord, chained
+from redrive.core.access import Token
+from redrive.core.audit import Act, AuditRecord, linked
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +28,36 @@ class Link(NamedTuple):
 
 def records_of(act: Act, touched: Iterable[Touched], *, behind: Link, count: int | None) -> Iterator[AuditRecord]:
     """The records of an act behind the end of the chain. Without a `count` the operation has its record already."""
-    link = behind
-    if count is not None:
-        record = _linked(_bare(act, selection=act.selection, count=count, detail=act.detail), link)
-        link = Link(record.seq, record.hash)
+    # In UTC, as every store gives it back: it is part of the hash.
+    shared = {"at": act.at.astimezone(UTC), "who": act.who, "verb": act.verb, "operation_id": act.operation_id}
+    told: dict[str, Any] = {
+        "letter_id": "",
+        "selection": "",
+        "count": None,
+        "before_sha256": "",
+        "after_sha256": "",
+        "detail": {},
+    }
+    every = [] if count is None else [{"selection": act.selection, "count": count, "detail": act.detail}]
+    seq, previous = behind
+    for facts in (*every, *map(_facts, touched)):
+        seq += 1
+        record = linked({**shared, **told, **facts, "seq": seq, "previous_hash": previous})
+        previous = record.hash
         yield record
-    for one in touched:
-        bare = _bare(act, letter_id=one.letter_id, before_sha256=one.before_sha256, after_sha256=one.after_sha256)
-        record = _linked(replace(bare, detail=one.detail), link)
-        link = Link(record.seq, record.hash)
-        yield record
 
 
-def _bare(act: Act, **values: Any) -> AuditRecord:
-    at = act.at.astimezone(UTC)  # as every store gives it back: it is part of the hash
-    return AuditRecord(seq=0, at=at, who=act.who, verb=act.verb, operation_id=act.operation_id, **values)
+def _facts(touched: Touched) -> dict[str, Any]:
+    return {
+        "letter_id": touched.letter_id,
+        "before_sha256": touched.before_sha256,
+        "after_sha256": touched.after_sha256,
+        "detail": touched.detail,
+    }
 
 
-def _linked(record: AuditRecord, behind: Link) -> AuditRecord:
-    placed = replace(record, seq=behind.seq + 1, previous_hash=behind.hash)
-    return replace(placed, hash=chained(placed, previous_hash=behind.hash))
+def about_token(act: Act, token: Token) -> Act:
+    """The act, saying which token it is about: all that is known of it, which is never its secret."""
+    told = {"token": token.token_id, "name": token.name, "role": token.role.value}
+    ends = {} if token.expires_at is None else {"expires_at": token.expires_at.isoformat()}
+    return replace(act, detail=act.detail | told | ends)

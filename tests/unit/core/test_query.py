@@ -24,6 +24,7 @@ LETTER = a_letter(
     tenant_id="t1",
     broker="kafka",
     app_version="v2",
+    dlq_entry_id="7-0",
 )
 
 
@@ -44,6 +45,7 @@ def test_a_query_that_asks_nothing_matches_everything() -> None:
         ("kind", "message"),
         ("broker", "kafka"),
         ("app_version", "v2"),
+        ("dlq_entry_id", "7-0"),
     ],
 )
 def test_a_field_must_be_equal(name: str, value: Any) -> None:
@@ -55,9 +57,16 @@ def test_a_field_must_be_equal(name: str, value: Any) -> None:
 
 
 def test_a_letter_that_no_store_has_seen_is_open() -> None:
-    assert Query(state=LetterState.OPEN).matches(LETTER)
-    assert not Query(state=LetterState.RESOLVED).matches(LETTER)
-    assert Query(state=LetterState.RESOLVED).matches(LETTER, state=LetterState.RESOLVED)
+    assert Query(states=(LetterState.OPEN,)).matches(LETTER)
+    assert not Query(states=(LetterState.RESOLVED,)).matches(LETTER)
+    assert Query(states=(LetterState.RESOLVED,)).matches(LETTER, state=LetterState.RESOLVED)
+    assert Query(states=(LetterState.PARKED, LetterState.OPEN)).matches(LETTER)
+
+
+def test_states_are_kept_in_one_order_and_each_once() -> None:
+    parked, opened = LetterState.PARKED, LetterState.OPEN
+
+    assert Query(states=(parked, opened, parked)) == Query(states=(opened, parked))
 
 
 def test_everything_that_is_asked_must_hold() -> None:

@@ -5,19 +5,22 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, insert, text
+from sqlalchemy import column, create_engine, insert, inspect, table, text
 
 from redrive.core.errors import StoreError
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
+from redrive.core.ports.store import Dimension
 from redrive.core.query import Query
 from redrive.stores.sql import SqlStore, schema
 from redrive.stores.sql.rows import cold_values, hot_values
 from redrive.stores.sql.tables import counter, letter_body, metadata
 from redrive.stores.sql.tables import letter as letter_table
+from redrive.stores.sql.types import Instant
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance.store.bench import AT, letter
 
+DIMENSIONS: tuple[Dimension, ...] = ("reason", "queue", "error_type", "error_code")
 OLD = [letter("a", error_message="\ud800 Old"), letter("b", payload=b"\xff\x00 Payload"), letter("c", payload=None)]
 
 
@@ -25,9 +28,11 @@ def fill(path: Path, letters: Sequence[DeadLetter], *, revision: str) -> None:
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         schema.migrate(connection, to=revision)
+        then = {column["name"] for column in inspect(connection).get_columns(letter_table.name)}
         for seq, told in enumerate(letters, 1):
-            life = Life(LetterState.OPEN, told.generation)
-            connection.execute(insert(letter_table).values(hot_values(told, life) | {"seq": seq, "note": ""}))
+            values = hot_values(told, Life(LetterState.OPEN, told.generation)) | {"seq": seq, "note": ""}
+            known = {name: value for name, value in values.items() if name in then}
+            connection.execute(insert(letter_table).values(known))
             connection.execute(insert(letter_body).values(cold_values(told) | {"seq": seq}))
         connection.execute(insert(counter).values(name="letter", last=len(letters)))
     engine.dispose()
@@ -57,7 +62,35 @@ async def test_deaths_from_before_they_were_remembered_are_not_counted_again(tmp
     try:
         for generation in (0, 1, 2, 3, 0, 1):
             await store.collect([letter("a", generation=generation)])
-        assert [number for _, hour in await store.arrivals(since=AT.replace(hour=0)) for number in hour.values()] == [1]
+        hours = await store.trends(since=AT.replace(hour=0), by="reason")
+        assert [number for _, hour in hours for number in hour.values()] == [1]
+    finally:
+        await store.aclose()
+
+
+async def test_deaths_that_were_counted_by_reason_are_counted_by_every_dimension(tmp_path: Path) -> None:
+    path = tmp_path / "letters.db"
+    shown = [letter("a", error_code="no_card"), letter("b", error_type="a\x00"), letter("c", queue="mail")]
+    fill(path, shown, revision="0003")
+    engine = create_engine(f"sqlite:///{path}")
+    counted = {("orders", "rejected"): 3, ("orders", "invalid"): 1, ("mail", "rejected"): 1}
+    hour = AT.replace(minute=0)
+    with engine.begin() as connection:
+        arrivals = table("arrivals", column("hour", Instant()), column("queue"), column("reason"), column("n"))
+        rows = [{"hour": hour, "queue": queue, "reason": reason, "n": n} for (queue, reason), n in counted.items()]
+        connection.execute(insert(arrivals), rows)
+    engine.dispose()
+    store = SqlStore(path, clock=ManualClock())
+    try:
+        counts = [(await store.trends(since=hour, by=by))[0] for by in DIMENSIONS]
+        assert counts == [
+            (hour, {"rejected": 4, "invalid": 1}),
+            (hour, {"orders": 4, "mail": 1}),
+            (hour, {"ValueError": 2, "a\x00": 1, "unknown": 2}),
+            (hour, {"no_card": 1, "": 4}),
+        ]
+        names = [row.letter_id for row in (await store.news(after="0")).rows]
+        assert names == ["a", "b", "c"]
     finally:
         await store.aclose()
 

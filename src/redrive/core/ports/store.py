@@ -1,22 +1,26 @@
 """The ports of the way back: where letters live for people, the record of redrives, the audit.
 
 A store method takes all it needs and has committed when it returns. Every change that a person makes names its `Act`,
-and is audited in the same transaction. One object implements all three ports, over one database.
+and is audited in the same transaction. One object implements these ports and the book of tokens, over one database.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from redrive.core.audit import Act, AuditRecord
 from redrive.core.letter import DeadLetter
-from redrive.core.life import Life
+from redrive.core.life import LetterState, Life
 from redrive.core.message import Headers
+from redrive.core.ports.tokens import TokenBook
 from redrive.core.query import Query
 from redrive.core.redrive import Planned, Progress, Redrive, RedriveOutcome, RedriveState
 
 Row = TypeVar("Row")
+
+Dimension = Literal["queue", "error_type", "error_code", "reason"]
+"""What deaths are counted by."""
 
 INCIDENT_STATES = ("open", "muted", "resolved")
 
@@ -58,6 +62,7 @@ class LetterRow:
     user_id: str | None = None
     tenant_id: str | None = None
     app_version: str = ""
+    dlq_entry_id: str = ""
     note: str = ""
 
 
@@ -85,7 +90,7 @@ class StoredLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Exact counts, over one queue or all."""
+    """Exact counts, over one queue or all, and over some states or all."""
 
     total: int
     by_state: Mapping[str, int]
@@ -139,12 +144,26 @@ class IncidentChange:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What collecting did: letters seen for the first time, reopened, resolved; the rest was known already."""
+    """What collecting did: letters seen for the first time, reopened, resolved; the rest was known already.
+
+    `incidents` were opened by it, for the first time or again. Two processes that open one at the same instant may both
+    say so.
+    """
 
     new: int = 0
     reopened: int = 0
     resolved: int = 0
     known: int = 0
+    incidents: int = field(default=0, compare=False)
+
+    def __add__(self, more: "Collected") -> "Collected":
+        return Collected(
+            self.new + more.new,
+            self.reopened + more.reopened,
+            self.resolved + more.resolved,
+            self.known + more.known,
+            self.incidents + more.incidents,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +202,10 @@ class LetterStore(Protocol):
         """One letter whole. Raises `LetterNotFound`."""
         ...
 
+    async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+        """Letters whole, in the order asked, each once; those that are not there are left out."""
+        ...
+
     async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
         """Letters that match, newest first by arrival.
 
@@ -199,16 +222,27 @@ class LetterStore(Protocol):
         """How many match; exact where a tally has it, else counted up to `cap` within a bounded time."""
         ...
 
-    async def stats(self, queue: str | None = None) -> Stats:
-        """Exact counts."""
+    async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:
+        """Exact counts over the letters of a queue, or of all, that are in one of these states, or in whichever."""
         ...
 
-    async def arrivals(
-        self, *, since: datetime, queue: str | None = None
+    async def trends(
+        self, *, since: datetime, until: datetime | None = None, queue: str | None = None, by: Dimension
     ) -> Sequence[tuple[datetime, Mapping[str, int]]]:
-        """Deaths per hour, by reason, oldest first; hours without any are left out.
+        """Deaths per hour, by one dimension, oldest first: hours that begin at `since` or later, and before `until`.
 
-        A relapse is a death too. Each counts once, in the hour of its failure, whenever and however often it was told.
+        Hours without any are left out. A relapse is a death too. Each counts once in every dimension, in the hour of
+        its failure, whenever and however often it was told; one without an error code under an empty name.
+        """
+        ...
+
+    async def news(self, *, after: str | None, limit: int = 100) -> Page[LetterRow]:
+        """Letters that came or reopened behind a cursor, in that order; how to go on is always said.
+
+        A letter reopens when it becomes open or parked again, and when it is told what it died of anew; what people
+        decide is no news. One that did so twice since is there once, as it is now. Without a cursor nothing is news
+        yet: a page without rows, and the cursor of the present. A cursor never passes what is still being committed;
+        one from beyond the present is taken for it. Raises `ValueError` for a cursor that is none.
         """
         ...
 
@@ -258,8 +292,13 @@ class LetterStore(Protocol):
 class RedriveStore(Protocol):
     """The durable record of redrives: every step can be taken again after a crash."""
 
-    async def create(self, redrive: Redrive, items: Sequence[Planned], *, act: Act) -> None:
-        """Freeze a selection. A letter that is out in another redrive when its turn comes is skipped."""
+    async def create(
+        self, redrive: Redrive, items: Sequence[Planned], *, act: Act, owner: str = "", until: datetime | None = None
+    ) -> None:
+        """Freeze a selection. A letter that is out in another redrive when its turn comes is skipped.
+
+        With an owner it is taken by them until then, as by `take`, before any other redriver can see it.
+        """
         ...
 
     async def redrive(self, redrive_id: str) -> Redrive:
@@ -322,6 +361,14 @@ class AuditLog(Protocol):
     letters of a redrive have theirs when they are claimed.
     """
 
+    async def record(self, act: Act, *, letter_ids: Sequence[str] = ()) -> None:
+        """Put an act on record that changes nothing in the store: a look at what is masked, a queue that is paused.
+
+        Each letter named has a record of its own, with the hash of what would be sent back as it is, empty if the
+        letter is not there.
+        """
+        ...
+
     async def records(
         self, *, limit: int = 50, after: str | None = None, letter_id: str | None = None
     ) -> Page[AuditRecord]:
@@ -333,5 +380,5 @@ class AuditLog(Protocol):
         ...
 
 
-class Store(LetterStore, RedriveStore, AuditLog, Protocol):
-    """All three, over one database."""
+class Store(LetterStore, RedriveStore, AuditLog, TokenBook, Protocol):
+    """All four, over one database."""

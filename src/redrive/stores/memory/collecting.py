@@ -21,10 +21,10 @@ def collect(
     tale, ledger = Tale(letters, outcomes), Ledger()
     news = by_letter(letters, outcomes)
     touched = [_hear(shelf, letter_id, about, tale=tale, ledger=ledger) for letter_id, about in news.items()]
-    shelf.write(ledger)
+    opened = shelf.write(ledger)
     for answer in answers(news):
         _answer(shelf, answer)
-    collected = tale.result()
+    collected = replace(tale.result(), incidents=opened)
     if act is not None:
         changed = [one for one in touched if one is not None]
         shelf.record(replace(act, detail=act.detail | asdict(collected)), changed, count=len(letters))
@@ -46,6 +46,9 @@ def _hear(shelf: Shelf, letter_id: str, news: News, *, tale: Tale, ledger: Ledge
         ledger.arrive(death)
     was_sent = "" if kept is None else kept.sent_sha256()
     after = _keep(shelf, kept, heard)
+    if before is not None and heard.is_news(before):
+        shelf.last_seq += 1
+        after.news = shelf.last_seq
     after.died_before |= heard.died_before(before)
     ledger.move(None if before is None else before.spot, after.spot())
     tale.add(before, heard)
@@ -58,7 +61,7 @@ def _keep(shelf: Shelf, kept: Kept | None, heard: Heard) -> Kept:
     if kept is None:
         assert heard.shown is not None  # noqa: S101 - an unknown letter is heard of by its death
         shelf.last_seq += 1
-        kept = Kept(shelf.last_seq, replace(heard.shown, attempts=()), heard.life)
+        kept = Kept(shelf.last_seq, shelf.last_seq, replace(heard.shown, attempts=()), heard.life)
         shelf.letters[heard.shown.letter_id] = kept
     past = join_trails(kept.letter.attempts, heard.past)
     shown = heard.shown or kept.letter

@@ -12,6 +12,7 @@ from redrive.core.life import LetterState, discard
 from redrive.core.ports.store import (
     Collected,
     Count,
+    Dimension,
     Edit,
     IncidentChange,
     IncidentRow,
@@ -52,6 +53,9 @@ class MemoryLetters:
             redrive_ids=tuple(name for name, items in self._shelf.items.items() if letter_id in items),
         )
 
+    async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+        return [await self.get(name) for name in dict.fromkeys(letter_ids) if name in self._shelf.letters]
+
     async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
         below = number_of(after)
         found = [kept for kept in self._matching(query) if below is None or kept.seq < below]
@@ -69,8 +73,8 @@ class MemoryLetters:
         kept = sorted(self._shelf.letters.values(), key=lambda one: one.seq)
         return (one for one in kept if query.matches(one.letter, state=one.life.state))
 
-    async def stats(self, queue: str | None = None) -> Stats:
-        kept = [one for one in self._shelf.letters.values() if queue is None or one.letter.queue == queue]
+    async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:
+        kept = [*self._matching(Query(queue=queue, states=tuple(states)))]
         instants = [one.letter.failed_at for one in kept]
         return Stats(
             total=len(kept),
@@ -82,14 +86,22 @@ class MemoryLetters:
             newest_at=max(instants, default=None),
         )
 
-    async def arrivals(
-        self, *, since: datetime, queue: str | None = None
+    async def trends(
+        self, *, since: datetime, until: datetime | None = None, queue: str | None = None, by: Dimension
     ) -> Sequence[tuple[datetime, Mapping[str, int]]]:
         hours: dict[datetime, Counter[str]] = {}
-        for (hour, where, reason), number in sorted(self._shelf.arrivals.items()):
-            if hour >= since and queue in (None, where):
-                hours.setdefault(hour, Counter())[reason] += number
+        for death, number in sorted(self._shelf.deaths.items()):
+            within = since <= death.hour and (until is None or death.hour < until)
+            if within and queue in (None, death.queue):
+                hours.setdefault(death.hour, Counter())[getattr(death, by)] += number
         return [*hours.items()]
+
+    async def news(self, *, after: str | None, limit: int = 100) -> Page[LetterRow]:
+        last = self._shelf.last_seq
+        behind = last if after is None else min(number_of(after) or 0, last)
+        new = sorted((kept for kept in self._shelf.letters.values() if kept.news > behind), key=lambda one: one.news)
+        shown = new[:limit]
+        return Page([kept.row() for kept in shown], str(shown[-1].news if shown else behind))
 
     async def incidents(
         self, *, state: str | None = "open", limit: int = 50, after: str | None = None

@@ -24,9 +24,13 @@ class MemoryRedrives:
         self._shelf = shelf
         self._clock = clock
 
-    async def create(self, redrive: Redrive, items: Sequence[Planned], *, act: Act) -> None:
+    async def create(
+        self, redrive: Redrive, items: Sequence[Planned], *, act: Act, owner: str = "", until: datetime | None = None
+    ) -> None:
         if redrive.redrive_id in self._shelf.redrives:
             return
+        if until is not None:
+            self._shelf.leases[redrive.redrive_id] = owner, until
         self._shelf.redrives[redrive.redrive_id] = redrive
         self._shelf.operations[redrive.redrive_id] = act.operation_id
         planned = {item.letter_id: Item(item.letter_id, item.version, item.step) for item in items}

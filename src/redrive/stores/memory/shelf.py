@@ -1,9 +1,11 @@
 """What a memory store holds."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from redrive.core.access import Token
 from redrive.core.audit import Act, AuditRecord
 from redrive.core.errors import LetterNotFound
 from redrive.core.letter import DeadLetter, payload_hash
@@ -11,16 +13,20 @@ from redrive.core.life import Life
 from redrive.core.ports.store import Edit, IncidentRow, LetterRow
 from redrive.core.redrive import ItemStatus, Redrive, RedriveOutcome
 from redrive.stores.hearing import Standing
-from redrive.stores.ledger import Ledger, Spot
+from redrive.stores.ledger import Death, Ledger, Spot
 from redrive.stores.memory.incidents import changed
 from redrive.stores.witness import Link, Touched, records_of
 
 
 @dataclass(slots=True)
 class Kept:
-    """One letter on the shelf. `died_before` are the generations of its deaths but the one it shows."""
+    """One letter on the shelf. `died_before` are the generations of its deaths but the one it shows.
+
+    `news` is its number when it came or reopened last; `seq` the one it came with.
+    """
 
     seq: int
+    news: int
     letter: DeadLetter
     life: Life
     note: str = ""
@@ -65,6 +71,7 @@ class Kept:
             user_id=letter.user_id,
             tenant_id=letter.tenant_id,
             app_version=letter.app_version,
+            dlq_entry_id=letter.dlq_entry_id,
             note=self.note,
         )
 
@@ -91,12 +98,13 @@ class Shelf:
     letters: dict[str, Kept] = field(default_factory=dict)
     outcomes: dict[str, dict[tuple[int, bool], RedriveOutcome]] = field(default_factory=dict)
     buried: dict[str, int] = field(default_factory=dict)
-    arrivals: dict[tuple[datetime, str, str], int] = field(default_factory=dict)
+    deaths: Counter[Death] = field(default_factory=Counter)
     incidents: dict[str, IncidentRow] = field(default_factory=dict)
     redrives: dict[str, Redrive] = field(default_factory=dict)
     operations: dict[str, str] = field(default_factory=dict)
     items: dict[str, dict[str, Item]] = field(default_factory=dict)
     leases: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    tokens: dict[str, tuple[str, Token]] = field(default_factory=dict)  # each beside the hash of its secret
     recorded: set[str] = field(default_factory=set)
     audit: list[AuditRecord] = field(default_factory=list)
     last_seq: int = 0
@@ -108,14 +116,17 @@ class Shelf:
         except KeyError:
             raise LetterNotFound(f"no letter {letter_id!r} is in the store") from None
 
-    def write(self, ledger: Ledger) -> None:
-        """Carry deltas over into arrivals and incidents."""
-        for key, number in ledger.arrivals.items():
-            self.arrivals[key] = self.arrivals.get(key, 0) + number
+    def write(self, ledger: Ledger) -> int:
+        """Carry deltas over into deaths and incidents; return how many incidents were opened, at first or again."""
+        self.deaths.update(ledger.deaths)
+        opened = 0
         for fingerprint, delta in ledger.incidents.items():
-            after = changed(self.incidents.get(fingerprint), fingerprint, delta)
+            before = self.incidents.get(fingerprint)
+            after = changed(before, fingerprint, delta)
             if after is not None:
                 self.incidents[fingerprint] = after
+                opened += after.state == "open" and (before is None or before.state == "resolved")
+        return opened
 
     def move(self, moves: Iterable[tuple[Kept, Life]]) -> None:
         """Give letters a new life, and count them there."""

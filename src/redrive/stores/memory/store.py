@@ -1,21 +1,31 @@
 """The whole store in memory."""
 
-from redrive.core.audit import AuditRecord, first_broken
+from collections.abc import Sequence
+
+from redrive.core.audit import Act, AuditRecord, first_broken
 from redrive.core.ports import Clock
 from redrive.core.ports.store import Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.memory.letters import MemoryLetters
 from redrive.stores.memory.redrives import MemoryRedrives
 from redrive.stores.memory.shelf import Shelf
+from redrive.stores.memory.tokens import MemoryTokens
+from redrive.stores.witness import Touched
 
 
-class MemoryStore(MemoryLetters, MemoryRedrives):
+class MemoryStore(MemoryLetters, MemoryRedrives, MemoryTokens):
     """A `Store` that is gone with its process."""
 
     def __init__(self, *, clock: Clock) -> None:
         shelf = Shelf()
         MemoryLetters.__init__(self, shelf)
         MemoryRedrives.__init__(self, shelf, clock=clock)
+        MemoryTokens.__init__(self, shelf)
+
+    async def record(self, act: Act, *, letter_ids: Sequence[str] = ()) -> None:
+        kept = {name: self._shelf.letters.get(name) for name in letter_ids}
+        hashes = {name: "" if one is None else one.sent_sha256() for name, one in kept.items()}
+        self._shelf.record(act, [Touched(name, hashed, hashed) for name, hashed in hashes.items()])
 
     async def records(
         self, *, limit: int = 50, after: str | None = None, letter_id: str | None = None

@@ -1,4 +1,4 @@
-"""Letters in an SQL database: one schema, SQLite for now."""
+"""Letters in an SQL database: one schema, on SQLite and PostgreSQL."""
 
 from importlib.util import find_spec
 

@@ -2,26 +2,29 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, exists, select
+from sqlalchemy import Connection, RowMapping, exists, literal_column, select
 
 from redrive.core.audit import Act, AuditRecord, first_broken
 from redrive.core.ports.store import Page
 from redrive.stores.cursor import number_of, page_of
-from redrive.stores.sql import tallies
+from redrive.stores.sql import edits, tallies
 from redrive.stores.sql.bulk import insert_rows
 from redrive.stores.sql.tables import audit
 from redrive.stores.witness import Link, Touched, records_of
 
 _NAMES = [field.name for field in fields(AuditRecord)]
 _PAGE = 1000
+_OPERATION = audit.c.letter_id == literal_column("''")  # as its index says it, so that the index is used
 
 
 def record(connection: Connection, act: Act, touched: Sequence[Touched], *, count: int | None = None) -> None:
     """Write the audit of an act: its operation once, and each letter."""
-    operation = (audit.c.operation_id == act.operation_id, audit.c.letter_id == "")
-    known = connection.execute(select(exists().where(*operation))).scalar_one()
+    known = connection.execute(
+        select(exists().where(audit.c.operation_id == act.operation_id, _OPERATION))
+    ).scalar_one()
     total = act.count if act.count is not None else len(touched) if count is None else count
     number = len(touched) + (not known)
     if not number:
@@ -30,7 +33,14 @@ def record(connection: Connection, act: Act, touched: Sequence[Touched], *, coun
     last = connection.execute(select(audit.c.hash).where(audit.c.seq == first - 1)).scalar()
     behind = Link(first - 1, last or "")
     records = records_of(act, touched, behind=behind, count=None if known else total)
-    insert_rows(connection, audit, ({name: getattr(one, name) for name in _NAMES} for one in records))
+    insert_rows(connection, audit, tuple(_NAMES), map(attrgetter(*_NAMES), records))
+
+
+def record_unchanged(connection: Connection, act: Act, letter_ids: Sequence[str]) -> None:
+    """Write the audit of an act that changes nothing."""
+    hashes = edits.sent_hashes_of(connection, letter_ids)
+    named = {name: hashes.get(name, "") for name in letter_ids}
+    record(connection, act, [Touched(name, hashed, hashed) for name, hashed in named.items()])
 
 
 def records(connection: Connection, *, limit: int, after: str | None, letter_id: str | None) -> Page[AuditRecord]:

@@ -12,6 +12,7 @@ from redrive.core.life import Life, send
 from redrive.core.ports.store import Claimed
 from redrive.core.redrive import ItemStatus, Redrive, RedriveState
 from redrive.stores.sql import auditing, edits, items
+from redrive.stores.sql.among import among
 from redrive.stores.sql.chunks import CHUNK
 from redrive.stores.sql.letters import move
 from redrive.stores.sql.rows import to_headers, to_life
@@ -23,6 +24,8 @@ _LETTERS = select(
     *(letter.c[name] for name in (*_NAMES, "fingerprint", "original_message_id")),
     *(letter_body.c[name] for name in ("payload", "payload_sha256", "headers", "key")),
 ).join_from(letter, letter_body, letter.c.seq == letter_body.c.seq)
+
+_ITEMS = select(redrive_item.c.letter_id, redrive_item.c.generation, redrive_item.c.version)
 
 
 class _Loaded(NamedTuple):
@@ -78,7 +81,7 @@ def _items(
     connection: Connection, redrive: Redrive, step: int, status: ItemStatus, *, limit: int
 ) -> Sequence[RowMapping]:
     where = (redrive_item.c.redrive_id == redrive.redrive_id, redrive_item.c.step == step)
-    statement = select(redrive_item).where(*where, redrive_item.c.status == status.value)
+    statement = _ITEMS.where(*where, redrive_item.c.status == status.value)
     return connection.execute(statement.order_by(redrive_item.c.place).limit(limit)).mappings().all()
 
 
@@ -106,7 +109,7 @@ def _spend(connection: Connection, redrive: Redrive, planned: Sequence[RowMappin
 def _out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
     waiting = (ItemStatus.CLAIMED.value, ItemStatus.SENT.value)
     statement = select(redrive_item.c.letter_id).where(
-        redrive_item.c.letter_id.in_(letter_ids), redrive_item.c.status.in_(waiting)
+        among(redrive_item.c.letter_id, letter_ids), redrive_item.c.status.in_(waiting)
     )
     return {*connection.execute(statement).scalars()}
 
@@ -114,7 +117,7 @@ def _out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
 def _load(connection: Connection, chosen: Sequence[RowMapping]) -> dict[str, _Loaded]:
     letter_ids = [item["letter_id"] for item in chosen]
     edited = edits.latest(connection, letter_ids)
-    rows = connection.execute(_LETTERS.where(letter.c.letter_id.in_(letter_ids))).mappings()
+    rows = connection.execute(_LETTERS.where(among(letter.c.letter_id, letter_ids))).mappings()
     return {row["letter_id"]: _Loaded(row, edited.get(row["letter_id"])) for row in rows}
 
 

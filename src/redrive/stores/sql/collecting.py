@@ -4,21 +4,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, select, update
 
-from redrive.core.attempt import Trail, from_rows, join_trails, to_rows
+from redrive.core.attempt import Trail, from_rows, join_trails
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
+from redrive.core.life import Life
 from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
-from redrive.stores.ledger import Ledger
-from redrive.stores.sql import auditing, edits, items, outcomes, past_deaths, tallies, texts
+from redrive.stores.ledger import Ledger, Spot
+from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
+from redrive.stores.sql.among import among
 from redrive.stores.sql.bulk import insert_rows
 from redrive.stores.sql.chunks import chunks
-from redrive.stores.sql.rows import SPOT, cold_values, hot_values, life_values, spot_of, to_life, to_spot
+from redrive.stores.sql.rows import (
+    COLD,
+    HOT,
+    SPOT,
+    STATES,
+    cold_row,
+    cold_values,
+    dump_attempts,
+    hot_row,
+    hot_values,
+    spot_of,
+)
 from redrive.stores.sql.tables import letter, letter_body, tombstone
 from redrive.stores.witness import Touched
+
+_STANDING = [letter.c[name] for name in ("letter_id", "seq", "generation", "version", "died_in")]
 
 
 class _Known(NamedTuple):
@@ -30,7 +45,7 @@ class _Change(NamedTuple):
     """What was heard of a letter, and what was known of it before: nothing, if it is new."""
 
     letter_id: str
-    seq: int | None
+    known: _Known | None
     before: Standing | None
     heard: Heard
 
@@ -45,7 +60,7 @@ def collect(
     for one in heard:
         tale.add(one.before, one.heard)
         _count(ledger, one.before, one.heard)
-    collected = tale.result()
+    collected = replace(tale.result(), incidents=tallies.opened(connection, ledger))
     changes = [one for one in heard if one.heard.changes(one.before)]
     if act is None:
         _write(connection, changes)
@@ -62,8 +77,8 @@ def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[Redri
     unknown = [letter_id for letter_id in news if letter_id not in known]
     late = [
         letter_id
-        for letter_id, (_, standing) in known.items()
-        if any(death.generation < standing.died_in for death in news[letter_id].deaths)
+        for letter_id, one in known.items()
+        if any(death.generation < one.standing.died_in for death in news[letter_id].deaths)
     ]
     past = past_deaths.of_letters(connection, late)
     buried = _buried(connection, [*unknown, *late])
@@ -72,30 +87,32 @@ def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[Redri
     outcomes.keep(connection, kept)
     changes = []
     for letter_id, about in news.items():
-        seq, before = known.get(letter_id, (None, None))
+        one = known.get(letter_id)
+        before = None if one is None else one.standing
         if before is not None and letter_id in past:
             before = before._replace(died_before=past[letter_id])
         whole = News(about.deaths, [*earlier.get(letter_id, ()), *about.outcomes])
         heard = hear(whole, before, buried_in=buried.get(letter_id))
         if heard is not None:
-            changes.append(_Change(letter_id, seq, before, heard))
+            changes.append(_Change(letter_id, one, before, heard))
     return changes
 
 
 def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Known]:
     found = {}
     for some in chunks(letter_ids):
-        columns = (letter.c.letter_id, letter.c.seq, letter.c.generation, letter.c.version, letter.c.died_in)
-        for row in connection.execute(select(*columns, *SPOT).where(letter.c.letter_id.in_(some))).mappings():
-            standing = Standing(to_life(row), row["died_in"], to_spot(row))
-            found[row["letter_id"]] = _Known(row["seq"], standing)
+        rows = connection.execute(select(*_STANDING, *SPOT).where(among(letter.c.letter_id, some)))
+        for letter_id, seq, generation, version, died_in, queue, state_name, *rest in rows:
+            state = STATES[state_name]
+            standing = Standing(Life(state, generation, version), died_in, Spot(queue, state, *rest))
+            found[letter_id] = _Known(seq, standing)
     return found
 
 
 def _buried(connection: Connection, letter_ids: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for some in chunks(letter_ids):
-        statement = select(tombstone.c.letter_id, tombstone.c.generation).where(tombstone.c.letter_id.in_(some))
+        statement = select(tombstone.c.letter_id, tombstone.c.generation).where(among(tombstone.c.letter_id, some))
         found.update((row.letter_id, row.generation) for row in connection.execute(statement))
     return found
 
@@ -123,52 +140,53 @@ def _write_watched(connection: Connection, changes: Sequence[_Change]) -> list[T
 
 
 def _write(connection: Connection, changes: Sequence[_Change]) -> None:
-    _insert(connection, [change.heard for change in changes if change.seq is None])
-    _update(connection, [(change.seq, change.heard) for change in changes if change.seq is not None])
+    news = [change.letter_id for change in changes if change.heard.is_news(change.before)]
+    first = tallies.next_numbers(connection, "letter", len(news)) if news else 0
+    numbers = {letter_id: number for number, letter_id in enumerate(news, first)}
+    fresh: dict[int, Heard] = {}
+    others: dict[int, Heard] = {}
+    again: dict[int, int] = {}
+    for letter_id, known, _, heard in changes:
+        if known is None:
+            fresh[numbers[letter_id]] = heard
+        else:
+            others[known.seq] = heard
+            if letter_id in numbers:
+                again[known.seq] = numbers[letter_id]
+    _insert(connection, fresh)
+    _update(connection, others)
+    lives.put_news(connection, again.items())
     past = ((one.letter_id, generation) for one in changes for generation in one.heard.died_before(one.before))
     past_deaths.keep(connection, past)
 
 
-def _insert(connection: Connection, fresh: Sequence[Heard]) -> None:
-    letters = [(_with_past(heard.shown, heard), heard) for heard in fresh if heard.shown is not None]
-    if not letters:
-        return
-    first = tallies.next_numbers(connection, "letter", len(letters))
-    hot, cold = [], []
-    for seq, (told, heard) in enumerate(letters, first):
-        hot.append(hot_values(told, heard.life) | {"seq": seq, "note": ""})
-        cold.append(cold_values(told) | {"seq": seq})
-    insert_rows(connection, letter, hot)
-    insert_rows(connection, letter_body, cold)
-    texts.add(connection, {seq: told for seq, (told, _) in enumerate(letters, first)})
+def _insert(connection: Connection, fresh: Mapping[int, Heard]) -> None:
+    letters = {seq: _with_past(heard.shown, heard) for seq, heard in fresh.items() if heard.shown is not None}
+    hot = ((seq, seq, "", *hot_row(told, fresh[seq].life)) for seq, told in letters.items())
+    insert_rows(connection, letter, ("seq", "news", "note", *HOT), hot)
+    insert_rows(connection, letter_body, ("seq", *COLD), ((seq, *cold_row(told)) for seq, told in letters.items()))
+    texts.add(connection, letters)
 
 
 def _with_past(told: DeadLetter, heard: Heard) -> DeadLetter:
     return replace(told, attempts=join_trails(heard.past, told.attempts)) if heard.past else told
 
 
-def _update(connection: Connection, changes: Sequence[tuple[int, Heard]]) -> None:
-    moved = [(seq, heard) for seq, heard in changes if heard.shown is None]
-    if moved:
-        lives = [life_values(heard.life) | {"at": seq} for seq, heard in moved]
-        connection.execute(_by_seq(update(letter), lives[0]), lives)
-    longer = [(seq, heard) for seq, heard in changes if heard.shown is not None or heard.past]
-    trails = _trails(connection, [seq for seq, _ in longer])
-    for seq, heard in longer:
+def _update(connection: Connection, changes: Mapping[int, Heard]) -> None:
+    lives.put(connection, ((seq, heard.life) for seq, heard in changes.items() if heard.shown is None))
+    longer = {seq: heard for seq, heard in changes.items() if heard.shown is not None or heard.past}
+    trails = _trails(connection, [*longer])
+    for seq, heard in longer.items():
         past = join_trails(trails[seq], heard.past)
         if heard.shown is None:
-            values: dict[str, Any] = {"attempts": to_rows(past)}
+            values: dict[str, Any] = {"attempts": dump_attempts(past)}
         else:
             shown = replace(heard.shown, attempts=join_trails(past, heard.shown.attempts))
-            connection.execute(update(letter).where(letter.c.seq == seq).values(hot_values(shown, heard.life)))
+            hot = hot_values(shown, heard.life)
+            connection.execute(update(letter).where(letter.c.seq == seq).values(hot))
             values = cold_values(shown)
             texts.replace(connection, seq, shown)
         connection.execute(update(letter_body).where(letter_body.c.seq == seq).values(values))
-
-
-def _by_seq(statement: Any, values: Mapping[str, Any]) -> Any:
-    names = [name for name in values if name != "at"]
-    return statement.where(letter.c.seq == bindparam("at")).values({name: bindparam(name) for name in names})
 
 
 def _trails(connection: Connection, seqs: Sequence[int]) -> dict[int, Trail]:

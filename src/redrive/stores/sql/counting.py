@@ -9,25 +9,33 @@ from sqlalchemy import Connection, Row, String, and_, func, or_, select, type_co
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import IncidentChange, IncidentRow, Page, Stats
+from redrive.core.life import LetterState
+from redrive.core.ports.store import Dimension, IncidentChange, IncidentRow, Page, Stats
 from redrive.stores.cursor import mark, mark_of, page_of
 from redrive.stores.sql import auditing
-from redrive.stores.sql.tables import arrivals, incident, incident_hour, incident_queue, letter, tally_state
-from redrive.stores.sql.types import Number, instant
+from redrive.stores.sql.chunks import chunks
+from redrive.stores.sql.tables import incident, incident_hour, incident_queue, letter, tally_death, tally_state
+from redrive.stores.sql.types import Number, instant, unescaped
+
+_PLACES = 100
 
 Hours = Sequence[tuple[datetime, Mapping[str, int]]]
 
 
-def stats(connection: Connection, queue: str | None) -> Stats:
+def stats(connection: Connection, queue: str | None, *, states: Sequence[LetterState]) -> Stats:
     """Exact counts."""
+    places: set[tuple[str, str]] = set()
     by: dict[str, Counter[str]] = {name: Counter() for name in ("queue", "state", "error_type", "reason")}
     statement = select(tally_state).where(tally_state.c.n > 0)
     if queue is not None:
         statement = statement.where(tally_state.c.queue == queue)
+    if states:
+        statement = statement.where(tally_state.c.state.in_([state.value for state in states]))
     for row in connection.execute(statement).mappings():
+        places.add((row["queue"], row["state"]))
         for name, counted in by.items():
             counted[row[name]] += row["n"]
-    oldest_at, newest_at = _ends(connection, [*by["queue"]])
+    oldest_at, newest_at = _ends(connection, sorted(places))
     return Stats(
         total=by["state"].total(),
         by_state=by["state"],
@@ -39,30 +47,37 @@ def stats(connection: Connection, queue: str | None) -> Stats:
     )
 
 
-def _ends(connection: Connection, queues: Sequence[str]) -> tuple[datetime | None, datetime | None]:
-    """The first and the last failure. Asked apart, and queue by queue: each is one look into an index."""
+def _ends(connection: Connection, places: Sequence[tuple[str, str]]) -> tuple[datetime | None, datetime | None]:
+    """The first and the last failure at these queues and states. Each is asked for apart: one look into an index."""
     first, last = func.min(letter.c.failed_at), func.max(letter.c.failed_at)
-    ends: list[list[datetime]] = [[], []]
-    for queue in queues:
-        here = letter.c.queue == queue
-        row = connection.execute(
-            select(select(first).where(here).scalar_subquery(), select(last).where(here).scalar_subquery())
-        ).one()
-        for found, end in zip(ends, row, strict=True):
-            found.append(end)
-    return min(ends[0], default=None), max(ends[1], default=None)
+    found: list[datetime] = []
+    for some in chunks(places, size=_PLACES):
+        here = [(letter.c.queue == queue, letter.c.state == state) for queue, state in some]
+        looks = [select(end).where(*where).scalar_subquery() for where in here for end in (first, last)]
+        found.extend(end for end in connection.execute(select(*looks)).one() if end is not None)
+    return min(found, default=None), max(found, default=None)
 
 
-def arrived(connection: Connection, *, since: datetime, queue: str | None) -> Hours:
-    """Deaths per hour, by reason."""
-    where = [arrivals.c.hour >= since, *([] if queue is None else [arrivals.c.queue == queue])]
-    # Thousands of rows, but few hours and reasons: those are read raw, and understood once each.
-    raw_hour, raw_reason = type_coerce(arrivals.c.hour, Number), type_coerce(arrivals.c.reason, String)
-    grouped = (arrivals.c.hour, arrivals.c.reason)
-    statement = select(raw_hour, raw_reason, func.sum(arrivals.c.n)).where(*where).group_by(*grouped)
+def trends(
+    connection: Connection, *, since: datetime, until: datetime | None, queue: str | None, by: Dimension
+) -> Hours:
+    """Deaths per hour, by one dimension."""
+    # Every dimension counts every death: that of the queue, which is in each row, needs no rows of its own.
+    name, dimension = (tally_death.c.queue, "reason") if by == "queue" else (tally_death.c.name, by)
+    where = [tally_death.c.dimension == dimension, tally_death.c.hour >= since]
+    if until is not None:
+        where.append(tally_death.c.hour < until)
+    if queue is not None:
+        where.append(tally_death.c.queue == queue)
+    # Thousands of rows, but few hours and names: those are read raw, and understood once each.
+    raw_hour, raw_name = type_coerce(tally_death.c.hour, Number), type_coerce(name, String)
+    statement = select(raw_hour, raw_name, func.sum(tally_death.c.n)).where(*where).group_by(tally_death.c.hour, name)
     hours: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for hour, reason, number in connection.execute(statement):
-        hours[hour][reason] = number
+    known: dict[str, str] = {}
+    for hour, raw, number in connection.execute(statement):
+        if raw not in known:
+            known[raw] = unescaped(raw)
+        hours[hour][known[raw]] = int(number)
     return [(instant(hour), hours[hour]) for hour in sorted(hours)]
 
 

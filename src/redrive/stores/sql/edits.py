@@ -1,29 +1,35 @@
 """What people changed before sending a letter back."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, RowMapping, and_, func, select
 
 from redrive.core.letter import payload_hash
 from redrive.core.ports.store import Edit
+from redrive.stores.sql.among import among
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import to_headers
 from redrive.stores.sql.tables import letter, letter_body, letter_edit
 
 
-def of_letter(connection: Connection, letter_id: str) -> list[Edit]:
-    """The edits of a letter, oldest first."""
-    rows = connection.execute(
-        select(letter_edit).where(letter_edit.c.letter_id == letter_id).order_by(letter_edit.c.number)
-    )
-    return [Edit(body=row.body, headers=to_headers(row.headers), by=row.by, edited_at=row.edited_at) for row in rows]
+def of_letters(connection: Connection, letter_ids: Sequence[str]) -> dict[str, list[Edit]]:
+    """The edits of letters, at most a thousand, oldest first."""
+    found: defaultdict[str, list[Edit]] = defaultdict(list)
+    order = (letter_edit.c.letter_id, letter_edit.c.number)
+    for row in connection.execute(
+        select(letter_edit).where(among(letter_edit.c.letter_id, letter_ids)).order_by(*order)
+    ):
+        edit = Edit(body=row.body, headers=to_headers(row.headers), by=row.by, edited_at=row.edited_at)
+        found[row.letter_id].append(edit)
+    return dict(found)
 
 
 def latest(connection: Connection, letter_ids: Sequence[str]) -> dict[str, RowMapping]:
     """The latest edit of each letter that has one."""
     last = (
         select(letter_edit.c.letter_id, func.max(letter_edit.c.number).label("number"))
-        .where(letter_edit.c.letter_id.in_(letter_ids))
+        .where(among(letter_edit.c.letter_id, letter_ids))
         .group_by(letter_edit.c.letter_id)
         .subquery()
     )
@@ -46,6 +52,6 @@ def sent_hashes_of(connection: Connection, letter_ids: Sequence[str]) -> dict[st
         letter, letter_body, letter.c.seq == letter_body.c.seq
     )
     for some in chunks(letter_ids):
-        rows = connection.execute(originals.where(letter.c.letter_id.in_(some))).mappings().all()
+        rows = connection.execute(originals.where(among(letter.c.letter_id, some))).mappings().all()
         hashes |= sent_hashes(connection, rows)
     return hashes

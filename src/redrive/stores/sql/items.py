@@ -1,46 +1,52 @@
 """The letters of redrives: where each of them is."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, exists, func, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, func, select, update
 
 from redrive.core.redrive import ItemStatus, Planned, Progress, answered
 from redrive.stores.hearing import Answer
+from redrive.stores.sql.among import among
+from redrive.stores.sql.bulk import run_rows
 from redrive.stores.sql.chunks import CHUNK, chunks
-from redrive.stores.sql.sqlite import insert
 from redrive.stores.sql.tables import outcome, redrive, redrive_item
+from redrive.stores.sql.upsert import insert
 
 _AT = and_(redrive_item.c.redrive_id == bindparam("of_redrive"), redrive_item.c.letter_id == bindparam("of_letter"))
+_ITEM = ("of_redrive", "of_letter")
 _ANSWER = update(redrive_item).where(_AT).values(status=bindparam("status"), app_version=bindparam("app_version"))
 _CLAIM = (
     update(redrive_item)
     .where(_AT)
     .values(status=ItemStatus.CLAIMED.value, generation=bindparam("spent"), fingerprint=bindparam("had"))
 )
-_SENT = update(redrive_item).where(_AT, redrive_item.c.generation.is_not(None))
+_SENT = (
+    update(redrive_item)
+    .where(_AT, redrive_item.c.generation.is_not(None))
+    .values(
+        message_id=bindparam("message"),
+        sent_at=bindparam("published_at"),
+        status=case(
+            (redrive_item.c.status == ItemStatus.CLAIMED.value, ItemStatus.SENT.value), else_=redrive_item.c.status
+        ),
+    )
+)
+_PLAN = insert(redrive_item).on_conflict_do_nothing()
+_PLANNED = tuple(column.name for column in redrive_item.columns)
+_HEARD = select(*(redrive_item.c[name] for name in ("redrive_id", "letter_id", "generation", "status")))
+_HEARD = _HEARD.add_columns(redrive_item.c.fingerprint, redrive_item.c.app_version)
 
 
 def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, place: int) -> None:
     """Write a part of a frozen selection, once."""
-    rows = [
-        {
-            "redrive_id": redrive_id,
-            "letter_id": item.letter_id,
-            "step": item.step,
-            "place": number,
-            "version": item.version,
-            "status": ItemStatus.PLANNED.value,
-            "generation": None,
-            "fingerprint": "",
-            "message_id": "",
-            "sent_at": None,
-            "app_version": "",
-        }
-        for number, item in enumerate(chosen, place)
-    ]
-    if rows:
-        connection.execute(insert(redrive_item).on_conflict_do_nothing(), rows)
+    begin = (ItemStatus.PLANNED.value, None, "", "", None, "")
+    rows = (
+        (redrive_id, item.letter_id, item.step, number, item.version, *begin)
+        for number, item in sorted(enumerate(chosen, place), key=lambda one: one[1].letter_id)
+    )
+    run_rows(connection, _PLAN, _PLANNED, rows)
 
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
@@ -52,29 +58,22 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         by_message.setdefault((one.letter_id, one.generation), []).append(one)
     moved = []
     for some in chunks(sorted({one.letter_id for one in answers})):
-        rows = connection.execute(
-            select(redrive_item).where(redrive_item.c.letter_id.in_(some), redrive_item.c.generation.is_not(None))
-        )
-        for row in rows:
-            status, version = ItemStatus(row.status), row.app_version
-            for one in by_message.get((row.letter_id, row.generation), ()):
-                same = one.fingerprint == row.fingerprint
+        known = among(redrive_item.c.letter_id, some)
+        rows = connection.execute(_HEARD.where(known, redrive_item.c.generation.is_not(None)))
+        for redrive_id, letter_id, generation, was, fingerprint, app_version in rows:
+            status, version = ItemStatus(was), app_version
+            for one in by_message.get((letter_id, generation), ()):
+                same = one.fingerprint == fingerprint
                 status, version = answered(status, succeeded=one.fingerprint is None, same=same), one.app_version
-            if (status.value, version) != (row.status, row.app_version):
-                where = {"of_redrive": row.redrive_id, "of_letter": row.letter_id}
-                moved.append({**where, "status": status.value, "app_version": version})
-    if moved:
-        connection.execute(_ANSWER, moved)
+            if (status.value, version) != (was, app_version):
+                moved.append((redrive_id, letter_id, status.value, version))
+    run_rows(connection, _ANSWER, (*_ITEM, "status", "app_version"), moved)
 
 
 def claim(connection: Connection, redrive_id: str, letters: Sequence[tuple[RowMapping, int]]) -> None:
     """Letters whose generation is spent, each with that generation."""
-    rows = [
-        {"of_redrive": redrive_id, "of_letter": row["letter_id"], "spent": generation, "had": row["fingerprint"]}
-        for row, generation in letters
-    ]
-    if rows:
-        connection.execute(_CLAIM, rows)
+    rows = ((redrive_id, row["letter_id"], generation, row["fingerprint"]) for row, generation in letters)
+    run_rows(connection, _CLAIM, (*_ITEM, "spent", "had"), rows)
 
 
 def skip(connection: Connection, redrive_id: str, letter_ids: Sequence[str]) -> None:
@@ -84,13 +83,8 @@ def skip(connection: Connection, redrive_id: str, letter_ids: Sequence[str]) -> 
 
 def sent(connection: Connection, redrive_id: str, messages: Mapping[str, str], *, at: datetime) -> None:
     """Record message ids; what was heard of already stays what it is."""
-    rows = [{"of_redrive": redrive_id, "of_letter": name, "id": message} for name, message in sorted(messages.items())]
-    if not rows:
-        return
-    connection.execute(_SENT.values(message_id=bindparam("id"), sent_at=at), rows)
-    claimed = redrive_item.c.status == ItemStatus.CLAIMED.value
-    names = [{name: row[name] for name in ("of_redrive", "of_letter")} for row in rows]
-    connection.execute(_SENT.where(claimed).values(status=ItemStatus.SENT.value), names)
+    rows = ((redrive_id, letter_id, message_id, at) for letter_id, message_id in sorted(messages.items()))
+    run_rows(connection, _SENT, (*_ITEM, "message", "published_at"), rows)
 
 
 def expire_some(connection: Connection, redrive_id: str, *, before: datetime, quiet: bool) -> int:
@@ -136,9 +130,12 @@ def progress(connection: Connection, redrive_id: str, *, steps: int) -> Progress
     return Progress(tuple(counted), tuple(sorted(versions)))
 
 
-def redrives_of(connection: Connection, letter_id: str) -> list[str]:
-    """The redrives that a letter was planned in, oldest first."""
-    joined = select(redrive.c.redrive_id).join_from(
+def redrives_of(connection: Connection, letter_ids: Sequence[str]) -> dict[str, list[str]]:
+    """The redrives that letters, at most a thousand, were planned in, oldest first."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    joined = select(redrive_item.c.letter_id, redrive.c.redrive_id).join_from(
         redrive, redrive_item, redrive.c.redrive_id == redrive_item.c.redrive_id
     )
-    return [*connection.execute(joined.where(redrive_item.c.letter_id == letter_id).order_by(redrive.c.seq)).scalars()]
+    for row in connection.execute(joined.where(redrive_item.c.letter_id.in_(letter_ids)).order_by(redrive.c.seq)):
+        found[row.letter_id].append(row.redrive_id)
+    return dict(found)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound, StateConflict
@@ -15,36 +15,42 @@ from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.query import Query
 from redrive.core.wire.record import to_pairs
 from redrive.stores.ledger import Ledger
-from redrive.stores.sql import auditing, edits, items, outcomes, past_deaths, tallies, texts
-from redrive.stores.sql.chunks import CHUNK
-from redrive.stores.sql.rows import life_values, to_letter, to_life, to_spot
+from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
+from redrive.stores.sql.chunks import CHUNK, chunks
+from redrive.stores.sql.rows import to_letter, to_life, to_spot
 from redrive.stores.sql.searching import Search, select_all
-from redrive.stores.sql.sqlite import insert as upsert
 from redrive.stores.sql.tables import letter, letter_body, letter_edit, outcome, tombstone
+from redrive.stores.sql.upsert import insert as upsert
 from redrive.stores.witness import Touched
 
 _WHOLE = select(letter, letter_body).join_from(letter, letter_body, letter.c.seq == letter_body.c.seq)
-_MOVE = (
-    update(letter)
-    .where(letter.c.seq == bindparam("at"))
-    .values(state=bindparam("state"), generation=bindparam("generation"), version=bindparam("version"))
-)
-_KEPT = [state for state in LetterState if state is not LetterState.REDRIVING]
 
 
 def get(connection: Connection, letter_id: str) -> StoredLetter:
     """One letter whole. Raises `LetterNotFound`."""
-    row = connection.execute(_WHOLE.where(letter.c.letter_id == letter_id)).mappings().one_or_none()
-    if row is None:
+    found = get_many(connection, [letter_id])
+    if not found:
         raise _not_found(letter_id)
-    return StoredLetter(
-        letter=to_letter(row),
-        life=to_life(row),
-        note=row["note"],
-        edits=tuple(edits.of_letter(connection, letter_id)),
-        outcomes=tuple(outcomes.of_letters(connection, [letter_id]).get(letter_id, ())),
-        redrive_ids=tuple(items.redrives_of(connection, letter_id)),
-    )
+    return found[0]
+
+
+def get_many(connection: Connection, letter_ids: Sequence[str]) -> list[StoredLetter]:
+    """Letters whole, in the order asked, each once; those that are not there are left out."""
+    found: dict[str, StoredLetter] = {}
+    for some in chunks(letter_ids):
+        changed, told = edits.of_letters(connection, some), outcomes.of_letters(connection, some)
+        sent = items.redrives_of(connection, some)
+        for row in connection.execute(_WHOLE.where(letter.c.letter_id.in_(some))).mappings():
+            name = row["letter_id"]
+            found[name] = StoredLetter(
+                letter=to_letter(row),
+                life=to_life(row),
+                note=row["note"],
+                edits=tuple(changed.get(name, ())),
+                outcomes=tuple(told.get(name, ())),
+                redrive_ids=tuple(sent.get(name, ())),
+            )
+    return [found[name] for name in dict.fromkeys(letter_ids) if name in found]
 
 
 def discard_some(connection: Connection, letters: Mapping[str, int], *, act: Act) -> list[str]:
@@ -74,7 +80,7 @@ def move(connection: Connection, moves: Sequence[tuple[RowMapping, Life]]) -> No
     for row, life in moves:
         spot = to_spot(row)
         ledger.move(spot, spot._replace(state=life.state))
-    connection.execute(_MOVE, [life_values(life) | {"at": row["seq"]} for row, life in moves])
+    lives.put(connection, ((row["seq"], life) for row, life in moves))
     tallies.write(connection, ledger)
 
 
@@ -93,7 +99,7 @@ def edit(connection: Connection, letter_id: str, edited: Edit, *, act: Act) -> i
     if life.state not in (LetterState.OPEN, LetterState.PARKED):
         raise StateConflict(f"letter {letter_id} is {life.state}; only an open or parked one can be edited")
     before = edits.sent_hashes(connection, [row])[letter_id]
-    number = len(edits.of_letter(connection, letter_id)) + 1
+    number = len(edits.of_letters(connection, [letter_id]).get(letter_id, ())) + 1
     values: dict[str, Any] = {"letter_id": letter_id, "number": number, "body": edited.body}
     values |= {"headers": to_pairs(edited.headers), "by": edited.by, "edited_at": edited.edited_at}
     connection.execute(insert(letter_edit).values(values))
@@ -106,7 +112,10 @@ def edit(connection: Connection, letter_id: str, edited: Edit, *, act: Act) -> i
 def doomed(connection: Connection, query: Query, *, before: datetime, limit: int) -> dict[int, int]:
     """Letters that failed before then and are not out, at most a thousand: number and version of each."""
     to_at = before if query.to_at is None else min(before, query.to_at)
-    search = Search(replace(query, to_at=to_at), states=_KEPT, newest_first=False)
+    states = tuple(state for state in query.states or LetterState if state is not LetterState.REDRIVING)
+    if not states:
+        return {}
+    search = Search(replace(query, to_at=to_at, states=states), newest_first=False)
     seqs = select_all(connection, search, limit=min(limit, CHUNK))
     found = connection.execute(select(letter.c.seq, letter.c.version).where(letter.c.seq.in_(seqs)))
     return {row.seq: row.version for row in found}

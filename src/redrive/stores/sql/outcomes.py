@@ -2,13 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 
 from sqlalchemy import Connection, Row, select
 
 from redrive.core.redrive import RedriveOutcome
+from redrive.stores.sql.among import among
+from redrive.stores.sql.bulk import run_rows
 from redrive.stores.sql.chunks import chunks
-from redrive.stores.sql.sqlite import insert
 from redrive.stores.sql.tables import outcome
+from redrive.stores.sql.upsert import insert
+
+_FIELDS = (
+    *("letter_id", "generation", "succeeded", "reported_at", "queue", "group"),
+    *("message_id", "attempts", "app_version", "node"),
+)
+_values = attrgetter(*_FIELDS)
+_COLUMNS = tuple("grp" if name == "group" else name for name in _FIELDS)
+_KEEP = insert(outcome).on_conflict_do_nothing()
 
 
 def of_letters(connection: Connection, letter_ids: Sequence[str]) -> dict[str, list[RedriveOutcome]]:
@@ -16,30 +27,14 @@ def of_letters(connection: Connection, letter_ids: Sequence[str]) -> dict[str, l
     found: defaultdict[str, list[RedriveOutcome]] = defaultdict(list)
     for some in chunks(letter_ids):
         order = (outcome.c.letter_id, outcome.c.generation, outcome.c.succeeded)
-        for row in connection.execute(select(outcome).where(outcome.c.letter_id.in_(some)).order_by(*order)):
+        for row in connection.execute(select(outcome).where(among(outcome.c.letter_id, some)).order_by(*order)):
             found[row.letter_id].append(_to_outcome(row))
     return dict(found)
 
 
 def keep(connection: Connection, told: Sequence[RedriveOutcome]) -> None:
     """Keep reports, each once."""
-    if told:
-        connection.execute(insert(outcome).on_conflict_do_nothing(), [_values(one) for one in told])
-
-
-def _values(told: RedriveOutcome) -> dict[str, object]:
-    return {
-        "letter_id": told.letter_id,
-        "generation": told.generation,
-        "succeeded": told.succeeded,
-        "reported_at": told.reported_at,
-        "queue": told.queue,
-        "grp": told.group,
-        "message_id": told.message_id,
-        "attempts": told.attempts,
-        "app_version": told.app_version,
-        "node": told.node,
-    }
+    run_rows(connection, _KEEP, _COLUMNS, sorted(map(_values, told), key=itemgetter(0, 1, 2)))
 
 
 def _to_outcome(row: Row[tuple[object, ...]]) -> RedriveOutcome:

@@ -5,25 +5,27 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, select
 
+from redrive.stores.sql.among import among
+from redrive.stores.sql.bulk import run_rows
 from redrive.stores.sql.chunks import chunks
-from redrive.stores.sql.sqlite import insert
 from redrive.stores.sql.tables import past_death
+from redrive.stores.sql.upsert import insert
+
+_KEEP = insert(past_death).on_conflict_do_nothing()
 
 
 def of_letters(connection: Connection, letter_ids: Sequence[str]) -> dict[str, set[int]]:
     """The generations in which letters died, but for the death that each shows."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     for some in chunks(letter_ids):
-        for row in connection.execute(select(past_death).where(past_death.c.letter_id.in_(some))):
+        for row in connection.execute(select(past_death).where(among(past_death.c.letter_id, some))):
             found[row.letter_id].add(row.generation)
     return dict(found)
 
 
 def keep(connection: Connection, deaths: Iterable[tuple[str, int]]) -> None:
     """Remember deaths by letter and generation, each once."""
-    rows = [{"letter_id": letter_id, "generation": generation} for letter_id, generation in deaths]
-    if rows:
-        connection.execute(insert(past_death).on_conflict_do_nothing(), rows)
+    run_rows(connection, _KEEP, ("letter_id", "generation"), sorted(deaths))
 
 
 def forget(connection: Connection, letter_ids: Sequence[str]) -> None:

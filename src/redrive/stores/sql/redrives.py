@@ -25,13 +25,16 @@ def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, 
         items.plan(connection, redrive_id, chosen, place=place)
 
 
-def create(connection: Connection, planned: Redrive, *, count: int, act: Act) -> None:
+def create(
+    connection: Connection, planned: Redrive, *, count: int, act: Act, owner: str, until: datetime | None
+) -> None:
     """Let a redrive begin, its selection written; one that is there already stays as it is."""
     if _is_there(connection, planned.redrive_id):
         return
     values: dict[str, Any] = {name: getattr(planned, name) for name in _NAMES}
     values |= {"state": planned.state.value, "report_within": planned.report_within.total_seconds()}
-    values |= {"operation_id": act.operation_id, "owner": "", "seq": tallies.next_numbers(connection, "redrive", 1)}
+    values |= {"operation_id": act.operation_id, "owner": owner, "owned_until": until}
+    values["seq"] = tallies.next_numbers(connection, "redrive", 1)
     connection.execute(insert(redrive).values(values))
     auditing.record(connection, act, (), count=count)
 

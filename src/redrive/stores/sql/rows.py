@@ -1,11 +1,12 @@
 """Letters as rows, and back."""
 
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping
 
-from redrive.core.attempt import from_rows, to_rows
+from redrive.core.attempt import Trail, dump_trail, from_rows
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
 from redrive.core.message import Headers
@@ -18,7 +19,14 @@ from redrive.stores.sql.tables import letter, letter_body
 _OWN_NAMES = {"group": "grp", "generation": "died_in"}
 _HOT = [field.name for field in fields(DeadLetter) if _OWN_NAMES.get(field.name, field.name) in letter.c]
 _COLD = [field.name for field in fields(DeadLetter) if field.name in letter_body.c]
+_PLAIN = [name for name in _COLD if name not in ("attempts", "headers")]
 _LISTED = [field.name for field in fields(LetterRow) if field.name != "life"]
+
+_hot = attrgetter(*_HOT)
+_cold = attrgetter(*_PLAIN)
+
+HOT = ("state", "generation", "version", *(_OWN_NAMES.get(name, name) for name in _HOT))
+COLD = ("attempts", "headers", *_PLAIN)
 
 LISTED: list[ColumnElement[Any]] = [
     *(letter.c[name] for name in ("seq", "state", "generation", "version")),
@@ -29,24 +37,29 @@ LISTED: list[ColumnElement[Any]] = [
 Values = dict[str, Any]
 
 
+def hot_row(told: DeadLetter, life: Life) -> tuple[Any, ...]:
+    """The columns of `letter`, named by `HOT`: all but its number, that of its news and its note."""
+    return life.state.value, life.generation, life.version, *_hot(told)
+
+
+def cold_row(told: DeadLetter) -> tuple[Any, ...]:
+    """The columns of `letter_body`, named by `COLD`: all but its number."""
+    return dump_attempts(told.attempts), to_pairs(told.headers), *_cold(told)
+
+
 def hot_values(told: DeadLetter, life: Life) -> Values:
-    """The columns of `letter`, but its number and note."""
-    values = {_OWN_NAMES.get(name, name): getattr(told, name) for name in _HOT}
-    values["reason"] = told.reason.value
-    return values | life_values(life)
-
-
-def life_values(life: Life) -> Values:
-    """The columns that say what state a letter is in."""
-    return {"state": life.state.value, "generation": life.generation, "version": life.version}
+    """`hot_row` by name."""
+    return dict(zip(HOT, hot_row(told, life), strict=True))
 
 
 def cold_values(told: DeadLetter) -> Values:
-    """The columns of `letter_body`, but its number."""
-    values = {name: getattr(told, name) for name in _COLD}
-    values["headers"] = to_pairs(told.headers)
-    values["attempts"] = to_rows(told.attempts)
-    return values
+    """`cold_row` by name."""
+    return dict(zip(COLD, cold_row(told), strict=True))
+
+
+def dump_attempts(trail: Trail) -> bytes | None:
+    """The column of a trail."""
+    return dump_trail(trail[:]) if trail else None
 
 
 def to_letter(row: RowMapping) -> DeadLetter:
@@ -66,7 +79,7 @@ def to_headers(pairs: Any) -> Headers:
 
 def to_life(row: RowMapping) -> Life:
     """What state a letter is in."""
-    return Life(LetterState(row["state"]), row["generation"], row["version"])
+    return Life(STATES[row["state"]], row["generation"], row["version"])
 
 
 def to_row(row: RowMapping) -> LetterRow:
@@ -77,8 +90,10 @@ def to_row(row: RowMapping) -> LetterRow:
 
 def to_spot(row: RowMapping) -> Spot:
     """Where a letter is counted."""
-    return Spot(row["queue"], LetterState(row["state"]), row["error_type"], row["reason"], row["fingerprint"])
+    return Spot(row["queue"], STATES[row["state"]], row["error_type"], row["reason"], row["fingerprint"])
 
+
+STATES = {state.value: state for state in LetterState}
 
 SPOT = [letter.c[name] for name in ("queue", "state", "error_type", "reason", "fingerprint")]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, false, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, false, func, select, union_all
 
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Count, LetterRow, Page
@@ -18,38 +18,40 @@ from redrive.stores.cursor import number_of
 from redrive.stores.sql import texts
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import LISTED, to_row
-from redrive.stores.sql.sqlite import matching_text
 from redrive.stores.sql.tables import letter, tally_state
 
 PATIENCE = 0.25  # seconds
 FIRST_WINDOW = 20_000
 LARGEST_WINDOW = 200_000
-_LEADING = ("fingerprint", "queue", "error_type")  # each has an index with state and number
-_TALLIED = {"queue", "error_type", "reason", "state"}
+_LEADING = ("fingerprint", "queue", "error_type", "user_id")  # each has an index with state and number
+_TALLIED = {"queue", "error_type", "reason"}
+_ALL = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which letters are wanted, of which states, in which order of arrival."""
+    """Which letters are wanted, in which order of arrival."""
 
     query: Query
-    states: Sequence[LetterState] = ()
     newest_first: bool = True
 
     def asked(self) -> set[str]:
-        """What the query is about."""
-        others = [name for name in ("state", "from_at", "to_at", "text") if getattr(self.query, name) is not None]
+        """What the query is about, beside states."""
+        others = [name for name in ("from_at", "to_at", "text") if getattr(self.query, name) is not None]
         return {*self.query.equal_to(), *others}
 
     def is_indexed(self) -> bool:
-        """Whether an index leads to exactly these letters."""
-        asked = self.asked() - {"state"}
-        return not asked or (len(asked) == 1 and not asked.isdisjoint(_LEADING)) or self.asked() == {"user_id"}
+        """Whether an index leads to exactly these letters, or to a few more."""
+        asked = self.asked()
+        by_state = not asked or (len(asked) == 1 and not asked.isdisjoint(_LEADING))
+        return by_state or "dlq_entry_id" in asked
 
-    def wanted_states(self) -> Sequence[LetterState]:
-        """The states that may be found."""
-        states = self.states or [*LetterState]
-        return states if self.query.state is None else [state for state in states if state is self.query.state]
+    def split_by(self) -> Sequence[LetterState]:
+        """The states to look at one by one; none if one look is enough."""
+        if "dlq_entry_id" in self.asked() or len(self.query.states) == 1:
+            return ()
+        every = () if self.asked().isdisjoint(_LEADING) else tuple(LetterState)
+        return self.query.states or every
 
 
 def find(connection: Connection, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
@@ -99,6 +101,15 @@ def count(connection: Connection, query: Query, *, cap: int) -> Count:
     return Count(number)
 
 
+def news(connection: Connection, *, after: str | None, limit: int) -> Page[LetterRow]:
+    """Letters that came or reopened behind a cursor, oldest first."""
+    present = texts.last_number(connection)  # who counts holds the counter until the commit: no lower number can come
+    behind = present if after is None else min(number_of(after) or 0, present)
+    new = select(letter.c.seq, letter.c.news).where(letter.c.news > behind, letter.c.news <= present)
+    found = connection.execute(new.order_by(letter.c.news).limit(limit)).all()
+    return Page(rows_of(connection, [row.seq for row in found]), str(found[-1].news if found else behind))
+
+
 def rows_of(connection: Connection, seqs: Sequence[int]) -> list[LetterRow]:
     """The letters with these numbers, in their order."""
     found = {}
@@ -109,9 +120,10 @@ def rows_of(connection: Connection, seqs: Sequence[int]) -> list[LetterRow]:
 
 
 def _tallied(connection: Connection, query: Query) -> int:
-    state = {} if query.state is None else {"state": query.state.value}
-    equal = [tally_state.c[name] == value for name, value in (query.equal_to() | state).items()]
-    return connection.execute(select(func.sum(tally_state.c.n)).where(*equal)).scalar() or 0
+    where = [tally_state.c[name] == value for name, value in query.equal_to().items()]
+    if query.states:
+        where.append(tally_state.c.state.in_([state.value for state in query.states]))
+    return int(connection.execute(select(func.sum(tally_state.c.n)).where(*where)).scalar() or 0)
 
 
 def _windows(connection: Connection, search: Search, *, below: int | None = None) -> Iterator[tuple[int, int]]:
@@ -139,38 +151,50 @@ def _numbers(connection: Connection, search: Search, *, above: int, below: int, 
 
 
 def _statement(connection: Connection, search: Search, *, above: int, below: int, limit: int) -> Select[tuple[int]]:
-    order = letter.c.seq.desc() if search.newest_first else letter.c.seq
-    conditions = _conditions(connection, search.query, above=above, below=below)
-    base = select(letter.c.seq).where(letter.c.seq > above, letter.c.seq < below, *conditions)
-    states = search.wanted_states()
-    if len(states) == 1 or search.asked().isdisjoint(_LEADING):
-        if len(states) < len(LetterState):
-            base = base.where(letter.c.state.in_([state.value for state in states]))
-        return base.order_by(order).limit(limit)
+    query = search.query
+    source = letter if query.dlq_entry_id is None else _of_entry(query.dlq_entry_id)
+    conditions = _conditions(connection, query, source, above=above, below=below)
+    base = select(source.c.seq).where(source.c.seq > above, source.c.seq < below, *conditions)
+    split = search.split_by()
+    if not split:
+        if query.states:
+            base = base.where(source.c.state.in_([state.value for state in query.states]))
+        return base.order_by(_order(search, source)).limit(limit)
     # An index has the state before the number: one look for each state, merged, instead of sorting all of them.
-    each = [base.where(letter.c.state == state.value).order_by(order).limit(limit).subquery() for state in states]
-    merged = union_all(*(select(one.c.seq) for one in each)).subquery()
-    by = merged.c.seq.desc() if search.newest_first else merged.c.seq
-    return select(merged.c.seq).order_by(by).limit(limit)
+    looks = [base.where(source.c.state == state.value).order_by(_order(search, source)).limit(limit) for state in split]
+    merged = union_all(*(select(look.subquery().c.seq) for look in looks)).subquery()
+    return select(merged.c.seq).order_by(_order(search, merged)).limit(limit)
 
 
-def _conditions(connection: Connection, query: Query, *, above: int, below: int) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [letter.c[name] == value for name, value in query.equal_to().items()]
+def _order(search: Search, source: FromClause) -> ColumnElement[Any]:
+    return source.c.seq.desc() if search.newest_first else source.c.seq
+
+
+def _of_entry(entry_id: str) -> FromClause:
+    """The letters of an entry, which are few: the limit makes a database look for them before anything else."""
+    return select(letter).where(letter.c.dlq_entry_id == entry_id).limit(_ALL).subquery()
+
+
+def _conditions(
+    connection: Connection, query: Query, source: FromClause, *, above: int, below: int
+) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = [source.c[name] == value for name, value in query.equal_to().items()]
     if query.from_at is not None:
-        found.append(letter.c.failed_at >= query.from_at)
+        found.append(source.c.failed_at >= query.from_at)
     if query.to_at is not None:
-        found.append(letter.c.failed_at < query.to_at)
+        found.append(source.c.failed_at < query.to_at)
     if query.text:
-        found.append(_text_condition(connection, query.text.lower(), above=above, below=below))
+        found.append(_text_condition(connection, query.text.lower(), source, above=above, below=below))
     return found
 
 
-def _text_condition(connection: Connection, wanted: str, *, above: int, below: int) -> ColumnElement[Any]:
+def _text_condition(
+    connection: Connection, wanted: str, source: FromClause, *, above: int, below: int
+) -> ColumnElement[bool]:
     try:
         wanted.encode()
     except UnicodeEncodeError:
         return false()  # searchable text holds no lone surrogates
     if "\x00" in wanted:
         return false()  # nor U+0000
-    indexed = texts.indexed_up_to(connection)
-    return letter.c.seq.in_(matching_text(wanted, above=above, below=below, indexed=indexed))
+    return source.c.seq.in_(texts.matching(connection, wanted, above=above, below=below))

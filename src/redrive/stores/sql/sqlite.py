@@ -1,48 +1,87 @@
-"""What is SQLite's own: how a file is opened, upserts, the index on text. Everything else is plain SQL."""
+"""SQLite: a file, its engine, and transactions on threads of their own.
 
+A transaction runs as a whole on a thread, one thread for all that write: an async driver would change threads for every
+step of every statement.
+"""
+
+import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    Engine,
-    Select,
-    column,
-    create_engine,
-    event,
-    func,
-    literal_column,
-    select,
-    table,
-    text,
-)
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from redrive.stores.sql.tables import letter_text
+from redrive.core.errors import StoreError
+from redrive.stores.sql import schema
+from redrive.stores.sql.errors import translated
 
-__all__ = ["Insert", "create_text_index", "forget_text", "insert", "matching_text", "open_engine", "put_text"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 BUSY_SECONDS = 10
-READERS = 4
-WRITES = "redrive_writes"
-_GRAM = 3
-_MOST_GRAMS = 32
-_index = table("letter_index", column("rowid"), column("text"))
+_READERS = 4
+_WRITES = "redrive_writes"
+_PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
-def open_engine(path: Path) -> Engine:
-    """An engine on a file; nothing is opened yet. Connections that write say so before they begin (`WRITES`)."""
+class SqliteDatabase:
+    """A `Database` in a file, which is created if it is not there. Safe for any number of event loops, too."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._engine = _open_engine(path)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="redrive-store-reader")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="redrive-store-writer")
+        self._writing = self._engine.execution_options(**{_WRITES: True})
+        self._ready = False
+        self._closed = False
+
+    async def read(self, call: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(self._readers, self._engine, lambda connection: call(connection, *args, **kwargs))
+
+    async def write(self, call: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(self._writer, self._writing, lambda connection: call(connection, *args, **kwargs))
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await asyncio.to_thread(self._close)
+
+    async def _run(self, threads: ThreadPoolExecutor, engine: Engine, call: Callable[[Connection], T]) -> T:
+        if self._closed:
+            raise StoreError(f"{self._path}: the store has been closed")
+        loop = asyncio.get_running_loop()
+        if not self._ready:
+            await loop.run_in_executor(self._writer, self._prepare)
+        return await loop.run_in_executor(threads, self._transact, engine, call)
+
+    def _transact(self, engine: Engine, call: Callable[[Connection], T]) -> T:
+        with translated(str(self._path)), engine.begin() as connection:
+            return call(connection)
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        if not self._transact(self._engine, schema.is_current):
+            self._transact(self._writing, schema.migrate)
+        self._ready = True
+
+    def _close(self) -> None:
+        self._readers.shutdown()
+        self._writer.shutdown()
+        self._engine.dispose()
+
+
+def _open_engine(path: Path) -> Engine:
+    """An engine on a file; nothing is opened yet. Connections that write say so before they begin (`_WRITES`)."""
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
-        pool_size=READERS + 1,
+        pool_size=_READERS + 1,
         max_overflow=0,
         hide_parameters=True,  # payloads do not belong into messages
     )
@@ -64,67 +103,8 @@ def _settle_in(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None
 
 def _begin(connection: Connection) -> None:
     # A transaction that reads first and writes later can be refused in the middle: a writer takes the lock at once.
-    writes = connection.get_execution_options().get(WRITES)
+    writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def create_text_index(connection: Connection) -> None:
-    """An index on every three characters of `letter_text`. It knows neither places nor columns: a third of the size."""
-    connection.exec_driver_sql(
-        "CREATE VIRTUAL TABLE letter_index USING fts5("
-        "text, content='letter_text', content_rowid='seq', tokenize='trigram case_sensitive 1', detail=none)"
-    )
-
-
-def put_text(connection: Connection, *, above: int, up_to: int) -> None:
-    """Index the texts with these numbers."""
-    connection.execute(
-        text(
-            "INSERT INTO letter_index (rowid, text)"
-            " SELECT seq, text FROM letter_text WHERE seq > :above AND seq <= :up_to"
-        ),
-        {"above": above, "up_to": up_to},
-    )
-
-
-def forget_text(connection: Connection, seqs: Sequence[int]) -> None:
-    """Take indexed texts out of the index, before they change or go."""
-    connection.execute(
-        text(
-            "INSERT INTO letter_index (letter_index, rowid, text)"
-            " SELECT 'delete', seq, text FROM letter_text WHERE seq = :seq"
-        ),
-        [{"seq": seq} for seq in seqs],
-    )
-
-
-def matching_text(wanted: str, *, above: int, below: int, indexed: int) -> Select[Any]:
-    """The numbers, between these two, of texts that hold `wanted`: by the index as far as it goes."""
-    within = (letter_text.c.seq > above, letter_text.c.seq < below, _holds(wanted))
-    scanned = select(letter_text.c.seq).where(*within)
-    if len(wanted) < _GRAM or indexed <= above:
-        return scanned
-    rowid: ColumnElement[int] = _index.c.rowid
-    found = (
-        select(rowid)
-        .where(literal_column("letter_index").op("MATCH")(_grams(wanted)), rowid > above, rowid < below)
-        .join_from(_index, letter_text, letter_text.c.seq == rowid)
-        .where(_holds(wanted))
-    )
-    if indexed >= below - 1:
-        return found
-    rest = scanned.where(letter_text.c.seq > indexed)
-    return select(found.union_all(rest).subquery().c[0])
-
-
-def _holds(wanted: str) -> ColumnElement[bool]:
-    return func.instr(letter_text.c.text, wanted) > 0
-
-
-def _grams(wanted: str) -> str:
-    """Every three characters that follow each other, as a query of FTS5."""
-    grams = list(dict.fromkeys(wanted[start : start + _GRAM] for start in range(len(wanted) - _GRAM + 1)))
-    return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in grams[:_MOST_GRAMS])
 
 
 def _insist(cursor: DBAPICursor, statement: str) -> None:
@@ -139,6 +119,3 @@ def _insist(cursor: DBAPICursor, statement: str) -> None:
         else:
             return
     cursor.execute(statement)
-
-
-_PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

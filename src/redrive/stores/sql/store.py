@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from redrive.core.access import Token
 from redrive.core.audit import Act, AuditRecord
 from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState
 from redrive.core.ports import Clock
 from redrive.core.ports.store import (
     Claimed,
     Collected,
     Count,
+    Dimension,
     Edit,
     IncidentChange,
     IncidentRow,
@@ -21,19 +24,20 @@ from redrive.core.ports.store import (
 )
 from redrive.core.query import Query
 from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
-from redrive.stores.sql import auditing, collecting, counting, letters, redrives, searching, texts
+from redrive.stores.sql import auditing, collecting, counting, letters, redrives, searching, texts, tokens
 from redrive.stores.sql.chunks import CHUNK, chunks
-from redrive.stores.sql.database import Database
+from redrive.stores.sql.database import open_database
 
 
 class SqlStore:
-    """A `Store` on an SQLite file, which is created if it is not there. Safe for many tasks and many processes.
+    """A `Store` on an SQLite file, which is created if it is not there, or in the PostgreSQL at a `postgresql://` URL.
 
-    Nothing is opened until the first call, which raises `StoreError` if the file comes from a later version of Redrive.
+    Safe for many tasks and many processes. Nothing is opened until the first call, which raises `StoreError` if what is
+    there comes from a later version of Redrive.
     """
 
-    def __init__(self, path: str | Path, *, clock: Clock) -> None:
-        self._database = Database(Path(path))
+    def __init__(self, place: str | Path, *, clock: Clock) -> None:
+        self._database = open_database(place)
         self._clock = clock
 
     async def collect(
@@ -46,6 +50,9 @@ class SqlStore:
     async def get(self, letter_id: str) -> StoredLetter:
         return await self._database.read(letters.get, letter_id)
 
+    async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+        return await self._database.read(letters.get_many, letter_ids)
+
     async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
         return await self._database.read(searching.find, query, limit=limit, after=after)
 
@@ -55,13 +62,16 @@ class SqlStore:
     async def count(self, query: Query, *, cap: int = 10_000) -> Count:
         return await self._database.read(searching.count, query, cap=cap)
 
-    async def stats(self, queue: str | None = None) -> Stats:
-        return await self._database.read(counting.stats, queue)
+    async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:
+        return await self._database.read(counting.stats, queue, states=states)
 
-    async def arrivals(
-        self, *, since: datetime, queue: str | None = None
+    async def trends(
+        self, *, since: datetime, until: datetime | None = None, queue: str | None = None, by: Dimension
     ) -> Sequence[tuple[datetime, Mapping[str, int]]]:
-        return await self._database.read(counting.arrived, since=since, queue=queue)
+        return await self._database.read(counting.trends, since=since, until=until, queue=queue, by=by)
+
+    async def news(self, *, after: str | None, limit: int = 100) -> Page[LetterRow]:
+        return await self._database.read(searching.news, after=after, limit=limit)
 
     async def incidents(
         self, *, state: str | None = "open", limit: int = 50, after: str | None = None
@@ -99,11 +109,13 @@ class SqlStore:
     async def tend(self) -> bool:
         return await self._database.write(texts.index_more)
 
-    async def create(self, redrive: Redrive, items: Sequence[Planned], *, act: Act) -> None:
+    async def create(
+        self, redrive: Redrive, items: Sequence[Planned], *, act: Act, owner: str = "", until: datetime | None = None
+    ) -> None:
         chosen = [*{item.letter_id: item for item in items}.values()]
         for place, some in enumerate(chunks(chosen)):
             await self._database.write(redrives.plan, redrive.redrive_id, some, place=place * CHUNK)
-        await self._database.write(redrives.create, redrive, count=len(chosen), act=act)
+        await self._database.write(redrives.create, redrive, count=len(chosen), act=act, owner=owner, until=until)
 
     async def redrive(self, redrive_id: str) -> Redrive:
         return await self._database.read(redrives.one, redrive_id)
@@ -140,6 +152,9 @@ class SqlStore:
             pass
         return after
 
+    async def record(self, act: Act, *, letter_ids: Sequence[str] = ()) -> None:
+        await self._database.write(auditing.record_unchanged, act, letter_ids)
+
     async def records(
         self, *, limit: int = 50, after: str | None = None, letter_id: str | None = None
     ) -> Page[AuditRecord]:
@@ -147,6 +162,18 @@ class SqlStore:
 
     async def verify(self) -> AuditRecord | None:
         return await self._database.read(auditing.verify)
+
+    async def put_token(self, token: Token, *, sha256: str, act: Act) -> None:
+        await self._database.write(tokens.put, token, sha256=sha256, act=act)
+
+    async def token_by_hash(self, sha256: str) -> Token | None:
+        return await self._database.read(tokens.by_hash, sha256)
+
+    async def tokens(self) -> Sequence[Token]:
+        return await self._database.read(tokens.every)
+
+    async def revoke_token(self, token_id: str, *, at: datetime, act: Act) -> Token:
+        return await self._database.write(tokens.revoke, token_id, at=at, act=act)
 
     async def aclose(self) -> None:
         await self._database.aclose()

@@ -8,7 +8,6 @@ from sqlalchemy import (
     Column,
     Float,
     Index,
-    Integer,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -23,6 +22,7 @@ metadata = MetaData()
 
 _OWNED = text("user_id IS NOT NULL")
 _OUT = text("status IN ('claimed', 'sent')")
+_OPERATION = text("letter_id = ''")
 
 counter = Table(  # numbers are given in the order of commits, and never twice
     "counter",
@@ -35,11 +35,12 @@ letter = Table(
     "letter",
     metadata,
     Column("seq", Number, primary_key=True, autoincrement=False),
+    Column("news", Number, nullable=False),  # the number of when it came or reopened last: `seq` at first
     Column("letter_id", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("died_in", Integer, nullable=False),  # the generation of the death that is shown
+    Column("generation", Number, nullable=False),
+    Column("version", Number, nullable=False),
+    Column("died_in", Number, nullable=False),  # the generation of the death that is shown
     Column("kind", Text, nullable=False),
     Column("broker", Text, nullable=False),
     Column("queue", Text, nullable=False),
@@ -49,20 +50,23 @@ letter = Table(
     Column("error_message", Text, nullable=False),
     Column("error_code", Text),
     Column("fingerprint", Text, nullable=False),
-    Column("retry_count", Integer, nullable=False),
+    Column("retry_count", Number, nullable=False),
     Column("failed_at", Instant, nullable=False),
     Column("original_message_id", Text, nullable=False),
     Column("user_id", Text),
     Column("tenant_id", Text),
     Column("app_version", Text, nullable=False),
+    Column("dlq_entry_id", Text, nullable=False),
     Column("note", Text, nullable=False),
     UniqueConstraint("letter_id"),
     Index("letter_state", "state", "seq"),
     Index("letter_queue", "queue", "state", "seq"),
     Index("letter_fingerprint", "fingerprint", "state", "seq"),
     Index("letter_error_type", "error_type", "state", "seq"),
-    Index("letter_user", "user_id", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
-    Index("letter_failed_at", "queue", "failed_at"),
+    Index("letter_user", "user_id", "state", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
+    Index("letter_failed_at", "queue", "state", "failed_at"),
+    Index("letter_dlq_entry", "dlq_entry_id", "seq"),
+    Index("letter_news", "news"),
 )
 
 letter_body = Table(
@@ -78,7 +82,7 @@ letter_body = Table(
     Column("attempts", Json),
     Column("handler", Text, nullable=False),
     Column("node", Text, nullable=False),
-    Column("pid", Integer, nullable=False),
+    Column("pid", Number, nullable=False),
     Column("severity", Text),
     Column("stack", Text),
     Column("trace_id", Text),
@@ -100,7 +104,7 @@ letter_edit = Table(
     "letter_edit",
     metadata,
     Column("letter_id", Text, nullable=False),
-    Column("number", Integer, nullable=False),
+    Column("number", Number, nullable=False),
     Column("body", Bytes, nullable=False),
     Column("headers", Json),
     Column("by", Text, nullable=False),
@@ -112,13 +116,13 @@ outcome = Table(
     "outcome",
     metadata,
     Column("letter_id", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
+    Column("generation", Number, nullable=False),
     Column("succeeded", Boolean, nullable=False),
     Column("reported_at", Instant, nullable=False),
     Column("queue", Text, nullable=False),
     Column("grp", Text, nullable=False),
     Column("message_id", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
+    Column("attempts", Number, nullable=False),
     Column("app_version", Text, nullable=False),
     Column("node", Text, nullable=False),
     PrimaryKeyConstraint("letter_id", "generation", "succeeded"),
@@ -128,7 +132,7 @@ past_death = Table(  # all deaths of a letter but the one in its `died_in`: few 
     "past_death",
     metadata,
     Column("letter_id", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
+    Column("generation", Number, nullable=False),
     PrimaryKeyConstraint("letter_id", "generation"),
 )
 
@@ -136,7 +140,7 @@ tombstone = Table(
     "tombstone",
     metadata,
     Column("letter_id", Text, primary_key=True),
-    Column("generation", Integer, nullable=False),
+    Column("generation", Number, nullable=False),
 )
 
 tally_state = Table(
@@ -150,14 +154,15 @@ tally_state = Table(
     PrimaryKeyConstraint("queue", "state", "error_type", "reason"),
 )
 
-arrivals = Table(
-    "arrivals",
+tally_death = Table(  # every death once in each dimension, by its name there
+    "tally_death",
     metadata,
+    Column("dimension", Text, nullable=False),  # reason, error_type, error_code
     Column("hour", Instant, nullable=False),
+    Column("name", Text, nullable=False),
     Column("queue", Text, nullable=False),
-    Column("reason", Text, nullable=False),
     Column("n", Number, nullable=False),
-    PrimaryKeyConstraint("hour", "queue", "reason"),
+    PrimaryKeyConstraint("dimension", "hour", "name", "queue"),
 )
 
 incident = Table(
@@ -202,7 +207,7 @@ redrive = Table(
     Column("operation_id", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("why", Text, nullable=False),
-    Column("accepted", Integer, nullable=False),
+    Column("accepted", Number, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("ended_at", Instant),
     Column("by", Text, nullable=False),
@@ -228,18 +233,18 @@ redrive_item = Table(
     metadata,
     Column("redrive_id", Text, nullable=False),
     Column("letter_id", Text, nullable=False),
-    Column("step", Integer, nullable=False),
-    Column("place", Integer, nullable=False),
-    Column("version", Integer, nullable=False),
+    Column("step", Number, nullable=False),
+    Column("place", Number, nullable=False),
+    Column("version", Number, nullable=False),
     Column("status", Text, nullable=False),
-    Column("generation", Integer),
+    Column("generation", Number),
     Column("fingerprint", Text, nullable=False),  # as it was when the letter was claimed
     Column("message_id", Text, nullable=False),
     Column("sent_at", Instant),
     Column("app_version", Text, nullable=False),
     PrimaryKeyConstraint("redrive_id", "letter_id"),
     Index("redrive_item_status", "redrive_id", "step", "status", "place", "app_version"),
-    Index("redrive_item_letter", "letter_id", "generation"),
+    Index("redrive_item_letter", "letter_id"),
     Index(
         "redrive_item_out",
         "letter_id",
@@ -266,5 +271,18 @@ audit = Table(
     Column("previous_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Index("audit_letter", "letter_id", "seq"),
-    Index("audit_operation", "operation_id", "letter_id"),
+    Index("audit_operation", "operation_id", sqlite_where=_OPERATION, postgresql_where=_OPERATION),
+)
+
+token = Table(
+    "token",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    Column("sha256", Text, nullable=False, unique=True),  # of the secret, which is kept nowhere
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", Instant),
+    Column("revoked_at", Instant),
 )

@@ -1,29 +1,42 @@
 """Counts that are kept: written in the transaction that makes them true, keys in order so that no writers deadlock."""
 
+from collections import Counter
+from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, bindparam, case, update
+from sqlalchemy import Connection, Table, and_, bindparam, case, func, select, update
 
 from redrive.stores.ledger import IncidentDelta, Ledger
-from redrive.stores.sql.sqlite import insert
-from redrive.stores.sql.tables import arrivals, counter, incident, incident_hour, incident_queue, tally_state
+from redrive.stores.sql.among import among
+from redrive.stores.sql.bulk import run_rows
+from redrive.stores.sql.chunks import chunks
+from redrive.stores.sql.tables import counter, incident, incident_hour, incident_queue, tally_death, tally_state
+from redrive.stores.sql.upsert import Insert, insert
 
 
 def write(connection: Connection, ledger: Ledger) -> None:
     """Add the deltas."""
     _add(connection, tally_state, [(*key, number) for key, number in ledger.states.items() if number])
-    _add(connection, arrivals, [(*key, number) for key, number in ledger.arrivals.items()])
+    _add(connection, tally_death, [(*key, number) for key, number in _by_dimension(ledger).items()])
     touched = sorted(ledger.incidents.items())
-    known = [_moved(name, delta) for name, delta in touched if delta.latest is None and (delta.open or delta.total)]
-    if known:
-        connection.execute(_MOVE, known)
+    known = [(name, delta) for name, delta in touched if delta.latest is None and (delta.open or delta.total)]
+    run_rows(connection, _MOVE, _MOVED, [(name, delta.open, delta.total) for name, delta in known])
     told = [(name, delta) for name, delta in touched if delta.latest is not None]
-    if told:
-        connection.execute(_TELL, [_told(name, delta) for name, delta in told])
-        _add(connection, incident_hour, [(name, *one) for name, delta in told for one in delta.hours.items()])
-        queues = sorted((name, queue) for name, delta in told for queue in delta.queues)
-        new = insert(incident_queue).on_conflict_do_nothing()
-        connection.execute(new, [{"fingerprint": name, "queue": queue} for name, queue in queues])
+    run_rows(connection, _TELL, _names(incident), [_told(name, delta) for name, delta in told])
+    _add(connection, incident_hour, [(name, *one) for name, delta in told for one in delta.hours.items()])
+    queues = sorted((name, queue) for name, delta in told for queue in delta.queues)
+    run_rows(connection, _PLACE, _names(incident_queue), queues)
+
+
+def opened(connection: Connection, ledger: Ledger) -> int:
+    """How many incidents the deltas will open, for the first time or again. Asked before they are written."""
+    more = [name for name, delta in ledger.incidents.items() if delta.open > 0]
+    going_on = 0
+    for some in chunks(more):
+        there = select(func.count()).where(among(incident.c.fingerprint, some), incident.c.state != "resolved")
+        going_on += connection.execute(there).scalar_one()
+    return len(more) - going_on
 
 
 def next_numbers(connection: Connection, name: str, count: int) -> int:
@@ -36,17 +49,32 @@ def next_numbers(connection: Connection, name: str, count: int) -> int:
     return last - count + 1
 
 
+def _by_dimension(ledger: Ledger) -> Counter[tuple[str, datetime, str, str]]:
+    counts: Counter[tuple[str, datetime, str, str]] = Counter()
+    for death, number in ledger.deaths.items():
+        for name in ("reason", "error_type", "error_code"):
+            counts[name, death.hour, getattr(death, name), death.queue] += number
+    return counts
+
+
 def _add(connection: Connection, tally: Table, rows: list[tuple[Any, ...]]) -> None:
-    if not rows:
-        return
-    names = [column.name for column in tally.columns]
+    run_rows(connection, _adding(tally), _names(tally), sorted(rows))
+
+
+@cache
+def _adding(tally: Table) -> Insert:
     statement = insert(tally)
-    added = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=list(tally.primary_key), set_={"n": tally.c.n + statement.excluded.n}
     )
-    connection.execute(added, [dict(zip(names, row, strict=True)) for row in sorted(rows)])
 
 
+@cache
+def _names(table: Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.columns)
+
+
+_MOVED = ("name", "more", "in_all")
 _opened = incident.c.open + bindparam("more")
 _MOVE = (
     update(incident)
@@ -61,6 +89,8 @@ _MOVE = (
         ),
     )
 )
+
+_PLACE = insert(incident_queue).on_conflict_do_nothing()
 
 _tell = insert(incident)
 _told_open = incident.c.open + _tell.excluded.open
@@ -85,22 +115,10 @@ _TELL = _tell.on_conflict_do_update(
 )
 
 
-def _moved(name: str, delta: IncidentDelta) -> dict[str, Any]:
-    return {"name": name, "more": delta.open, "in_all": delta.total}
-
-
-def _told(name: str, delta: IncidentDelta) -> dict[str, Any]:
+def _told(name: str, delta: IncidentDelta) -> tuple[Any, ...]:
+    """A row of `incident`, should it be new."""
     latest = delta.latest
     assert latest is not None  # noqa: S101 - the caller chose those that have one
-    return {
-        "fingerprint": name,
-        "state": "open" if delta.open > 0 else "resolved",
-        "error_type": latest.error_type,
-        "error_message": latest.error_message,
-        "open": delta.open,
-        "total": delta.total,
-        "first_at": delta.first_at,
-        "last_at": latest.failed_at,
-        "note": "",
-        "assignee": "",
-    }
+    state = "open" if delta.open > 0 else "resolved"
+    counts = (delta.open, delta.total, delta.first_at, latest.failed_at)
+    return (name, state, latest.error_type, latest.error_message, *counts, "", "")

@@ -1,18 +1,20 @@
 """The searchable copy of each letter. Its index follows behind: indexing costs more than collecting, and can wait.
 
-Search uses the index as far as it goes and looks through the rest, so what it finds is always the same.
+On SQLite, search uses the index as far as it goes and looks through the rest, so what it finds is always the same.
+PostgreSQL keeps its own index, a little behind as well, and nothing is indexed from here.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, Select, delete, select, update
 
 from redrive.core.letter import DeadLetter
 from redrive.core.query import searchable_text
-from redrive.stores.sql import sqlite
+from redrive.stores.sql import fts5, trigrams
 from redrive.stores.sql.bulk import insert_rows
-from redrive.stores.sql.sqlite import insert as upsert
 from redrive.stores.sql.tables import counter, letter_text
+from redrive.stores.sql.upsert import insert as upsert
 
 INDEXED = "text"
 STEP = 1000
@@ -20,39 +22,57 @@ STEP = 1000
 
 def add(connection: Connection, letters: Mapping[int, DeadLetter]) -> None:
     """Keep the texts of new letters."""
-    rows = ({"seq": seq, "text": searchable_text(told)} for seq, told in letters.items())
-    insert_rows(connection, letter_text, rows)
+    rows = ((seq, searchable_text(told)) for seq, told in letters.items())
+    insert_rows(connection, letter_text, ("seq", "text"), rows)
 
 
 def replace(connection: Connection, seq: int, told: DeadLetter) -> None:
     """The letter says something else now."""
     indexed = seq <= indexed_up_to(connection)
     if indexed:
-        sqlite.forget_text(connection, [seq])
+        fts5.forget(connection, [seq])
     connection.execute(update(letter_text).where(letter_text.c.seq == seq).values(text=searchable_text(told)))
     if indexed:
-        sqlite.put_text(connection, above=seq - 1, up_to=seq)
+        fts5.put(connection, above=seq - 1, up_to=seq)
 
 
 def remove(connection: Connection, seqs: Sequence[int]) -> None:
     """The letters are gone."""
     end = indexed_up_to(connection)
     if indexed := [seq for seq in seqs if seq <= end]:
-        sqlite.forget_text(connection, indexed)
+        fts5.forget(connection, indexed)
     connection.execute(delete(letter_text).where(letter_text.c.seq.in_(seqs)))
 
 
 def index_more(connection: Connection) -> bool:
     """Index the next texts; True if there are more."""
+    if _indexes_by_itself(connection):
+        return False
     start = indexed_up_to(connection)
     end = last_number(connection)
     if start >= end:
         return False
     up_to = min(start + STEP, end)
-    sqlite.put_text(connection, above=start, up_to=up_to)
+    fts5.put(connection, above=start, up_to=up_to)
     statement = upsert(counter).values(name=INDEXED, last=up_to)
     connection.execute(statement.on_conflict_do_update(index_elements=[counter.c.name], set_={"last": up_to}))
     return up_to < end
+
+
+def matching(connection: Connection, wanted: str, *, above: int, below: int) -> Select[Any]:
+    """The numbers, between these two, of texts that hold `wanted`."""
+    if _indexes_by_itself(connection):
+        return trigrams.matching(connection, wanted, above=above, below=below)
+    return fts5.matching(wanted, above=above, below=below, indexed=indexed_up_to(connection))
+
+
+def create_index(connection: Connection) -> None:
+    """The index that the database at hand can have."""
+    (trigrams if _indexes_by_itself(connection) else fts5).create_index(connection)
+
+
+def _indexes_by_itself(connection: Connection) -> bool:
+    return connection.dialect.name == "postgresql"
 
 
 def indexed_up_to(connection: Connection) -> int:

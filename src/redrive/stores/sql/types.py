@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,11 +13,15 @@ _MICROSECOND = timedelta(microseconds=1)
 _ESCAPED = "\ufdd0"  # no character: a text that begins with it was written by us
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_decode = json.JSONDecoder().decode
 
 Number = BigInteger().with_variant(Integer(), "sqlite")
 """A whole number; on SQLite a primary key of this type is the row's own number."""
 
 Bytes = LargeBinary
+
+TEXT = String().with_variant(String(collation="C"), "postgresql")
+"""Text as migrations create it: in the order of its characters, whatever language a PostgreSQL database speaks."""
 
 
 class Text(TypeDecorator[str]):
@@ -25,13 +30,11 @@ class Text(TypeDecorator[str]):
     impl = String
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - their shape
-        return escaped(value)
+    def bind_processor(self, dialect: Dialect) -> Callable[[str | None], str | None]:  # noqa: ARG002 - their shape
+        return escaped
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - their shape
-        if value is None or not value.startswith(_ESCAPED):
-            return value
-        return str(json.loads(value[1:]))
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[str | None], str | None]:  # noqa: ARG002
+        return _read_text
 
 
 class Instant(TypeDecorator[datetime]):
@@ -40,24 +43,27 @@ class Instant(TypeDecorator[datetime]):
     impl = Number
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - their shape
-        return microseconds(value)
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], int | None]:  # noqa: ARG002
+        return microseconds
 
-    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        return None if value is None else instant(value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[int | None], datetime | None]:  # noqa: ARG002
+        return _read_instant
 
 
 class Json(TypeDecorator[Any]):
-    """Plain values as JSON in ASCII, so that no text inside can be refused; empty ones as nothing."""
+    """Plain values as JSON in ASCII, so that no text inside can be refused; empty ones as nothing.
+
+    Bytes are JSON already.
+    """
 
     impl = LargeBinary
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:  # noqa: ARG002 - their shape
-        return dumped(value)
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], bytes | None]:  # noqa: ARG002
+        return dumped
 
-    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:  # noqa: ARG002 - their shape
-        return None if value is None else json.loads(value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[bytes | None], Any]:  # noqa: ARG002
+        return _read_json
 
 
 def escaped(text: str | None) -> str | None:
@@ -67,6 +73,11 @@ def escaped(text: str | None) -> str | None:
     if _UNSAFE.search(text) or text.startswith(_ESCAPED):
         return _ESCAPED + json.dumps(text)
     return text
+
+
+def unescaped(kept: str) -> str:
+    """The text that is kept so."""
+    return str(json.loads(kept[1:])) if kept.startswith(_ESCAPED) else kept
 
 
 def microseconds(at: datetime | None) -> int | None:
@@ -80,5 +91,19 @@ def instant(number: int) -> datetime:
 
 
 def dumped(value: Any) -> bytes | None:
-    """A value as JSON."""
-    return _encode(value).encode() if value else None
+    """A value as JSON; bytes are JSON already."""
+    if not value:
+        return None
+    return value if isinstance(value, bytes) else _encode(value).encode()
+
+
+def _read_text(kept: str | None) -> str | None:
+    return unescaped(kept) if kept and kept[0] == _ESCAPED else kept
+
+
+def _read_instant(number: int | None) -> datetime | None:
+    return None if number is None else instant(number)
+
+
+def _read_json(kept: bytes | None) -> Any:
+    return None if kept is None else _decode(kept.decode())

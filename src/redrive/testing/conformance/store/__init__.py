@@ -19,11 +19,13 @@ from redrive.testing.conformance.store.contents import Contents
 from redrive.testing.conformance.store.counting import Counting
 from redrive.testing.conformance.store.deciding import Deciding
 from redrive.testing.conformance.store.incidents import Incidents
+from redrive.testing.conformance.store.news import News
 from redrive.testing.conformance.store.purging import Purging
 from redrive.testing.conformance.store.redriving import Redriving
 from redrive.testing.conformance.store.relapses import Relapses
 from redrive.testing.conformance.store.reporting import Reporting
 from redrive.testing.conformance.store.searching import Searching
+from redrive.testing.conformance.store.tokens import Tokens
 
 __all__ = ["StoreSuite", "StoreUnderTest"]
 
@@ -34,11 +36,13 @@ class StoreSuite(
     Contents,
     Searching,
     Counting,
+    News,
     Incidents,
     Deciding,
     Purging,
     Redriving,
     Reporting,
     Auditing,
+    Tokens,
 ):
-    """The promises of `LetterStore`, `RedriveStore` and `AuditLog`."""
+    """The promises of `LetterStore`, `RedriveStore`, `AuditLog` and `TokenBook`."""

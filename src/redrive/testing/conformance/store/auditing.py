@@ -90,7 +90,7 @@ class Auditing(Suite):
         assert collected == Collected(new=1, reopened=2, known=1)
         assert (operation.verb, operation.who, operation.letter_id) == ("letters.import", "ann", "")
         assert (operation.count, operation.selection) == (4, "lines 1 to 4 of letters.jsonl")
-        assert operation.detail == {"refused": 1, "new": 1, "reopened": 2, "resolved": 0, "known": 1}
+        assert operation.detail == {"refused": 1, "new": 1, "reopened": 2, "resolved": 0, "known": 1, "incidents": 0}
         mended = payload_hash(b"mended")
         assert [(one.letter_id, one.before_sha256, one.after_sha256) for one in records] == [
             ("a", letter("a").payload_sha256, changed.payload_sha256),
@@ -111,7 +111,7 @@ class Auditing(Suite):
         (record,) = (await bench.store.records()).rows
 
         assert (record.letter_id, record.count) == ("", 3)
-        assert record.detail == {"new": 0, "reopened": 0, "resolved": 0, "known": 3}
+        assert record.detail == {"new": 0, "reopened": 0, "resolved": 0, "known": 3, "incidents": 0}
 
     async def test_bringing_nothing_is_recorded_too(self, bench: Bench) -> None:
         await bench.store.collect([], act=an_act("letters.import", detail={"refused": 7}))
@@ -131,6 +131,28 @@ class Auditing(Suite):
         await bench.store.collect([], [an_outcome("a", 1)])
 
         assert (await bench.store.records()).rows == []
+
+    async def test_an_act_that_changes_nothing_is_recorded_with_its_letters(self, bench: Bench) -> None:
+        first, _ = await bench.dead("a", "b")
+        edit = Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
+        await bench.store.edit("b", edit, act=an_act("letters.edit"))
+        before = [await bench.store.get(name) for name in "ab"]
+        known = len((await bench.store.records()).rows)
+        await bench.store.record(an_act("queues.pause", detail={"queue": "orders"}))
+        await bench.store.record(an_act("letters.reveal"), letter_ids=["b", "a", "b", "gone"])
+        records = [*reversed((await bench.store.records()).rows)][known:]
+
+        mended = payload_hash(b"mended")
+        assert [(one.verb, one.letter_id, one.count, one.before_sha256, one.after_sha256) for one in records] == [
+            ("queues.pause", "", 0, "", ""),
+            ("letters.reveal", "", 3, "", ""),
+            ("letters.reveal", "b", None, mended, mended),
+            ("letters.reveal", "a", None, first.payload_sha256, first.payload_sha256),
+            ("letters.reveal", "gone", None, "", ""),
+        ]
+        assert records[0].detail == {"queue": "orders"}
+        assert [await bench.store.get(name) for name in "ab"] == before
+        assert await bench.store.verify() is None
 
     async def test_records_come_page_by_page(self, bench: Bench) -> None:
         await bench.dead("a")

@@ -1,14 +1,16 @@
 """Bytes in, bytes back: whatever a letter holds."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Headers
+from redrive.core.ports.store import Dimension, Edit
 from redrive.core.query import Query
 from redrive.core.reason import Reason
-from redrive.testing.conformance.store.bench import AT, Bench, Suite, letter
+from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
 
 PAYLOADS = [
     pytest.param(None, id="none kept"),
@@ -18,6 +20,8 @@ PAYLOADS = [
     pytest.param(bytes(range(256)) * 4096, id="1 MiB of every byte"),
 ]
 HEADERS: Headers = (("colour", b"red"), ("colour", b"\xff\x00"), ("gr\u00fc\u00df", b""), ("\udc80", b"x"))
+DIMENSIONS: tuple[Dimension, ...] = ("queue", "error_type", "error_code")
+HOUR = timedelta(hours=1)
 STRANGE = ["a\x00b", "\ud800", "\udc80 lone", "\ufdd0", "\U0001f600", "\\u0000", "'; --", "%_"]
 
 
@@ -37,11 +41,39 @@ class Contents(Suite):
         await bench.store.collect([told, letter("other")])
 
         assert (await bench.store.get(text)).letter == told
-        for name in ("queue", "error_type", "error_code", "fingerprint", "user_id", "tenant_id", "broker"):
+        for name in (
+            "queue",
+            "error_type",
+            "error_code",
+            "fingerprint",
+            "user_id",
+            "tenant_id",
+            "broker",
+            "dlq_entry_id",
+        ):
             asked: dict[str, Any] = {name: text}
             assert await bench.names(Query(**asked)) == [text]
         assert (await bench.store.stats(text)).by_error_type == {text: 1}
         assert (await bench.store.incident(text)).error_message == text
+        for by in DIMENSIONS:
+            assert await bench.store.trends(since=AT - HOUR, queue=text, by=by) == [(AT.replace(minute=0), {text: 1})]
+
+    async def test_many_letters_are_given_whole_in_the_order_asked(self, bench: Bench) -> None:
+        await bench.dead("a", "b", "c", payload=b"\xff")
+        await bench.dead("b", generation=1)
+        edits = [Edit(body=body, headers=HEADERS, by="ann", edited_at=AT) for body in (b"one", b"two")]
+        for edit in edits:
+            await bench.store.edit("c", edit, act=an_act("letters.edit"))
+        await bench.plan("b", "c", redrive_id="r1")
+        await bench.plan("c", redrive_id="r2")
+        await bench.store.collect([], [an_outcome("b", 1, succeeded=False), an_outcome("b", 1)])
+        found = await bench.store.get_many(["c", "gone", "b", "c"])
+
+        assert [*found] == [await bench.store.get(name) for name in "cb"]
+        assert [one.edits for one in found] == [tuple(edits), ()]
+        assert [one.redrive_ids for one in found] == [("r1", "r2"), ("r1",)]
+        assert [one.succeeded for one in found[1].outcomes] == [False, True]
+        assert [*await bench.store.get_many([])] == []
 
     async def test_instants_are_kept_to_the_microsecond(self, bench: Bench) -> None:
         at = AT.replace(microsecond=123457)
@@ -52,7 +84,17 @@ class Contents(Suite):
 
 
 def _everywhere(text: str) -> DeadLetter:
-    names = ("broker", "queue", "group", "handler", "app_version", "node", "original_message_id", "content_type")
+    names = (
+        "broker",
+        "queue",
+        "group",
+        "handler",
+        "app_version",
+        "node",
+        "original_message_id",
+        "content_type",
+        "dlq_entry_id",
+    )
     errors = ("error_type", "error_message", "error_code", "severity", "stack", "fingerprint")
     owners = ("user_id", "tenant_id", "trace_id", "task_type", "kind")
     values: dict[str, Any] = dict.fromkeys((*names, *errors, *owners), text)

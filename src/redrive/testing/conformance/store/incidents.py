@@ -6,7 +6,7 @@ import pytest
 
 from redrive.core.errors import LetterNotFound
 from redrive.core.ports.store import IncidentChange, IncidentRow
-from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome
+from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
 
 HOUR = AT.replace(minute=0)
 
@@ -56,6 +56,16 @@ class Incidents(Suite):
         await bench.dead("c")
         row = await bench.store.incident("f1")
         assert (row.open, row.total, row.state) == (1, 3, "open")
+
+    async def test_collecting_tells_how_many_incidents_it_opened(self, bench: Bench) -> None:
+        first = await bench.store.collect([letter("a"), letter("b"), letter("c", fingerprint="f2")])
+        known = await bench.store.collect([letter("d")])
+        await bench.store.change_incident("f1", IncidentChange(state="resolved"), act=an_act("incidents.resolve"))
+        again = await bench.store.collect([letter("e")])
+        await bench.store.change_incident("f2", IncidentChange(state="muted"), act=an_act("incidents.mute"))
+        muted = await bench.store.collect([letter("f", fingerprint="f2")])
+
+        assert [one.incidents for one in (first, known, again, muted)] == [2, 0, 1, 0]
 
     async def test_letters_that_are_out_are_still_open(self, bench: Bench) -> None:
         await bench.dead("a")

@@ -7,7 +7,18 @@ import pytest
 from redrive.core.errors import LetterNotFound
 from redrive.core.ports.store import Collected
 from redrive.core.query import Query
-from redrive.testing.conformance.store.bench import AT, OPEN, RESOLVED, Bench, Suite, an_act, an_outcome, letter
+from redrive.testing.conformance.store.bench import (
+    AT,
+    DISCARDED,
+    OPEN,
+    REDRIVING,
+    RESOLVED,
+    Bench,
+    Suite,
+    an_act,
+    an_outcome,
+    letter,
+)
 
 LATER = AT + timedelta(days=90)
 
@@ -32,7 +43,9 @@ class Purging(Suite):
         await bench.dead("a", "b")
         await bench.store.collect([], [an_outcome("a", 1)])
 
-        assert await self._purge(bench, Query(state=RESOLVED)) == 1
+        assert await self._purge(bench, Query(states=(DISCARDED, REDRIVING))) == 0
+        assert await self._purge(bench, Query(states=(REDRIVING,))) == 0
+        assert await self._purge(bench, Query(states=(RESOLVED, DISCARDED))) == 1
         assert await bench.names() == ["b"]
 
     async def test_a_letter_that_is_out_is_not_purged(self, bench: Bench) -> None:
@@ -50,7 +63,7 @@ class Purging(Suite):
         await bench.dead("a", "a", generation=0)
         await bench.dead("a", generation=1)
 
-        assert await bench.store.arrivals(since=AT - timedelta(hours=1)) == [
+        assert await bench.store.trends(since=AT - timedelta(hours=1), by="reason") == [
             (AT.replace(minute=0), {"attempts_exhausted": 3})
         ]
 

@@ -189,6 +189,13 @@ class Redriving(Suite):
         assert [await take("two", 18, 28), await take("one", 19, 29)] == [True, False]
         assert [await take("two", 20, 20), await take("one", 20, 30)] == [True, True]
 
+    async def test_a_redrive_may_be_taken_from_the_start(self, bench: Bench) -> None:
+        later = AT + timedelta(seconds=10)
+        await bench.store.create(a_redrive("r1", total=0), [], act=an_act("letters.redrive"), owner="one", until=later)
+
+        assert not await bench.store.take("r1", owner="two", now=AT, until=later)
+        assert await bench.store.take("r1", owner="two", now=later, until=later)
+
     async def test_a_letter_without_a_payload_is_skipped(self, bench: Bench) -> None:
         await bench.dead("a", payload=None)
         await bench.plan("a")

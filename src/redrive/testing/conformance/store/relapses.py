@@ -65,6 +65,16 @@ class Relapses(Suite):
         assert await bench.store.collect([letter("a", generation=1)]) == Collected(known=1)
         assert await bench.store.get("a") == before
 
+    async def test_a_relapse_has_the_entry_of_its_latest_death(self, bench: Bench) -> None:
+        await bench.dead("a", generation=1, dlq_entry_id="5-0")
+        await bench.dead("a", dlq_entry_id="4-0")
+        assert (await bench.store.get("a")).letter.dlq_entry_id == "5-0"
+
+        await bench.dead("a", generation=2, dlq_entry_id="6-0")
+        (row,) = (await bench.store.find(Query(dlq_entry_id="6-0"))).rows
+        assert (row.letter_id, row.dlq_entry_id) == ("a", "6-0")
+        assert await bench.names(Query(dlq_entry_id="5-0")) == []
+
     async def test_a_relapse_at_the_cap_is_parked(self, bench: Bench) -> None:
         await bench.dead("a")
         await bench.dead("a", generation=5)

@@ -1,13 +1,27 @@
 """Finding letters: the same ones as `Query.matches`, in pages."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from redrive.core.life import LetterState
 from redrive.core.query import Query
 from redrive.core.reason import Reason
-from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
+from redrive.testing.conformance.store.bench import (
+    AT,
+    DISCARDED,
+    OPEN,
+    PARKED,
+    RESOLVED,
+    Bench,
+    Suite,
+    an_act,
+    an_outcome,
+    letter,
+)
+
+REASON = Reason.ATTEMPTS_EXHAUSTED
 
 
 class Searching(Suite):
@@ -92,10 +106,40 @@ class Searching(Suite):
         await bench.store.discard({"c": 1}, act=an_act("letters.discard"))
 
         for name, state in (("a", LetterState.OPEN), ("b", LetterState.RESOLVED), ("c", LetterState.DISCARDED)):
-            assert await bench.names(Query(state=state)) == [name]
-            assert await bench.names(Query(state=state, queue="orders")) == [name]
-        assert await bench.names(Query(state=LetterState.PARKED)) == []
+            assert await bench.names(Query(states=(state,))) == [name]
+            assert await bench.names(Query(states=(state,), queue="orders")) == [name]
+        assert await bench.names(Query(states=(LetterState.PARKED,))) == []
         assert await bench.names(Query(queue="orders")) == ["c", "b", "a"]
+
+    @pytest.mark.parametrize(
+        "more", [{}, {"queue": "orders"}, {"user_id": "u1"}, {"reason": REASON}, {"text": "order"}], ids=str
+    )
+    async def test_several_states_are_asked_for(self, bench: Bench, more: dict[str, Any]) -> None:
+        await bench.dead("a", "b", "c", "d", user_id="u1")
+        await bench.dead("b", generation=5, user_id="u1")
+        await bench.store.collect([], [an_outcome("c", 1)])
+        await bench.store.discard({"d": 1}, act=an_act("letters.discard"))
+
+        for states, names in (((OPEN, PARKED), ["b", "a"]), ((DISCARDED, OPEN, RESOLVED), ["d", "c", "a"])):
+            query = Query(states=states, **more)
+            assert await bench.names(query) == names
+            assert await bench.names(query, limit=1) == names
+            assert [row.letter_id for row in await bench.store.select(query, limit=2)] == names[::-1][:2]
+            assert (await bench.store.count(query)).number == len(names)
+
+    async def test_the_entry_of_a_dlq_is_asked_for(self, bench: Bench) -> None:
+        await bench.dead("a", "b", dlq_entry_id="7-0")
+        await bench.dead("c", dlq_entry_id="7-0", queue="mail")
+        await bench.dead("d", dlq_entry_id="8-0")
+        await bench.store.discard({"b": 1}, act=an_act("letters.discard"))
+
+        assert await bench.names(Query(dlq_entry_id="7-0"), limit=2) == ["c", "b", "a"]
+        assert await bench.names(Query(dlq_entry_id="7-0", queue="orders")) == ["b", "a"]
+        assert await bench.names(Query(dlq_entry_id="7-0", states=(OPEN, PARKED))) == ["c", "a"]
+        assert await bench.names(Query(dlq_entry_id="7-0", text="m-a")) == ["a"]
+        assert await bench.names(Query(dlq_entry_id="7")) == []
+        assert [row.letter_id for row in await bench.store.select(Query(dlq_entry_id="7-0"), limit=2)] == ["a", "b"]
+        assert (await bench.store.count(Query(dlq_entry_id="7-0"))).number == 3
 
     async def test_from_is_included_and_to_is_not(self, bench: Bench) -> None:
         await bench.dead("a")

@@ -5,8 +5,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from redrive.stores.sql.sqlite import create_text_index
-from redrive.stores.sql.types import Text
+from redrive.stores.sql.texts import create_index
+from redrive.stores.sql.types import TEXT, Text
 
 revision = "0002"
 down_revision = "0001"
@@ -25,10 +25,10 @@ def upgrade() -> None:
     made = op.create_table(
         "letter_text",
         sa.Column("seq", number, primary_key=True, autoincrement=False),
-        sa.Column("text", sa.String, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
     )
     connection = op.get_bind()
-    create_text_index(connection)
+    create_index(connection)
     last = -1
     letters = sa.select(_letter, _body.c.payload).join_from(_letter, _body, _letter.c.seq == _body.c.seq)
     while rows := connection.execute(letters.where(_letter.c.seq > last).order_by(_letter.c.seq).limit(_PAGE)).all():

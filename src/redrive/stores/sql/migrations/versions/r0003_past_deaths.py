@@ -6,6 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from redrive.stores.sql.types import TEXT, Number
+
 revision = "0003"
 down_revision = "0002"
 
@@ -19,8 +21,8 @@ def upgrade() -> None:
     """Create the table, and fill it with what the attempts of letters tell of earlier generations."""
     made = op.create_table(
         "past_death",
-        sa.Column("letter_id", sa.String, nullable=False),
-        sa.Column("generation", sa.Integer, nullable=False),
+        sa.Column("letter_id", TEXT, nullable=False),
+        sa.Column("generation", Number, nullable=False),
         sa.PrimaryKeyConstraint("letter_id", "generation"),
     )
     connection = op.get_bind()

@@ -1,0 +1,25 @@
+"""What state letters are in: the columns that change when they move."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, bindparam, update
+
+from redrive.core.life import Life
+from redrive.stores.sql.bulk import run_rows
+from redrive.stores.sql.tables import letter
+
+_AT = update(letter).where(letter.c.seq == bindparam("at"))
+_LIFE = ("state", "generation", "version")
+_MOVE = _AT.values({name: bindparam(name) for name in _LIFE})
+_NEWS = _AT.values(news=bindparam("number"))
+
+
+def put(connection: Connection, lives: Iterable[tuple[int, Life]]) -> None:
+    """Give the letters with these numbers a new life."""
+    rows = ((seq, life.state.value, life.generation, life.version) for seq, life in lives)
+    run_rows(connection, _MOVE, ("at", *_LIFE), rows)
+
+
+def put_news(connection: Connection, numbers: Iterable[tuple[int, int]]) -> None:
+    """Number the news of the letters with these numbers."""
+    run_rows(connection, _NEWS, ("at", "number"), numbers)
