@@ -1,4 +1,4 @@
-"""A token bucket: so many messages per second, and hardly more at once."""
+"""A token bucket: so many per second, and hardly more at once."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,9 @@ _SHORTEST = timedelta(milliseconds=1)
 
 
 class Bucket:
-    """Hands out permits at a rate; without a rate, any number. Belongs to one redrive in one process.
+    """Hands out permits at a rate; without a rate, any number. Belongs to one redrive, or one caller, in one process.
+
+    `room` is how many may go at once, if not a tenth of a second's worth.
 
     >>> from datetime import UTC
     >>> now = datetime(2030, 1, 1, tzinfo=UTC)
@@ -17,9 +19,9 @@ class Bucket:
     (2, 0, 1)
     """
 
-    def __init__(self, rate: float | None, *, now: datetime) -> None:
+    def __init__(self, rate: float | None, *, now: datetime, room: float | None = None) -> None:
         self._rate = rate
-        self._room = max(1.0, (rate or 0) * _BURST)
+        self._room = max(1.0, (rate or 0) * _BURST if room is None else room)
         self._tokens = self._room
         self._at = now
 

@@ -9,6 +9,7 @@ from redrive.core.letter import payload_hash
 from redrive.core.message import RESERVED_PREFIX, Headers
 from redrive.core.ports.store import Edit, StoredLetter
 from redrive.triage.desk import Desk
+from redrive.triage.masking import masked
 
 
 class Draft(NamedTuple):
@@ -54,6 +55,14 @@ async def edit(
     kept = Edit(body=after.body, headers=after.headers, by=desk.who, edited_at=desk.clock.now())
     number = await desk.store.edit(letter_id, kept, act=desk.act("letters.edit"))
     return Edited(number, payload_hash(before.body), payload_hash(after.body), difference(before, after))
+
+
+async def shown_difference(desk: Desk, letter_id: str, number: int) -> str:
+    """What an edit changed, as everybody may see it: of both drafts only what is not masked."""
+    stored = masked(await desk.store.get(letter_id))
+    drafts = [Draft(stored.letter.payload or b"", stored.letter.headers)]
+    drafts += [Draft(one.body, one.headers) for one in stored.edits[:number]]
+    return difference(drafts[-2], drafts[-1])
 
 
 def difference(before: Draft, after: Draft) -> str:

@@ -1,19 +1,24 @@
 """Letters as files: JSON lines to take along, and a test that fails as the letter did."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from redrive.core.errors import ConfigError
+from redrive.core.errors import ConfigError, StoreUnavailable
 from redrive.core.letter import DeadLetter
 from redrive.core.ports.store import Collected, StoredLetter
 from redrive.core.printable import printable
+from redrive.core.query import Query
 from redrive.core.wire import from_json, to_json
 from redrive.triage.desk import Desk
 from redrive.triage.editor import draft_of
-from redrive.triage.selection import Selection
+from redrive.triage.selection import Selection, in_words
 
 BATCH = 500
+BATCH_BYTES = 8 * 2**20
+LONGEST_LINE = 16 * 2**20
+REFUSALS_TOLD = 1000
+_PAGE = 50
 
 
 async def to_lines(desk: Desk, selection: Selection) -> AsyncIterator[bytes]:
@@ -22,51 +27,138 @@ async def to_lines(desk: Desk, selection: Selection) -> AsyncIterator[bytes]:
         yield to_json((await desk.store.get(row.letter_id)).letter) + b"\n"
 
 
+async def stream(desk: Desk, query: Query) -> AsyncIterator[bytes]:
+    """Every letter that matches as a JSON line, newest first, however many: a page of them is in memory at a time.
+
+    The audit has one record of it when this returns, before the first line. Letters are whole, nothing is masked.
+    What comes or goes meanwhile may be in it or not.
+    """
+    await desk.store.record(desk.act("letters.export", selection=in_words(query)))
+    return _found(desk, query)
+
+
+async def _found(desk: Desk, query: Query) -> AsyncIterator[bytes]:
+    after: str | None = None
+    while True:
+        page = await desk.store.find(query, limit=_PAGE, after=after)
+        for stored in await desk.store.get_many([row.letter_id for row in page.rows]):
+            yield to_json(stored.letter) + b"\n"
+        after = page.after
+        if after is None:
+            return
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did, and the lines that are no letters, by number."""
+    """What an import did, and the first lines that are no letters, by number; `refusals` counts them all."""
 
     collected: Collected
     refused: Sequence[tuple[int, str]]
+    refusals: int = 0
 
 
-async def from_lines(desk: Desk, lines: Iterable[bytes], *, source: str) -> Imported:
+async def from_lines(
+    desk: Desk, lines: Iterable[bytes] | AsyncIterable[bytes], *, source: str, longest: int | None = None
+) -> Imported:
     """Take in letters from JSON lines, as a collector does: once per letter and generation, however often.
 
-    A line that cannot be read is told of, and the rest go in. Each batch of lines is an operation of its own in the
-    audit, which says where they came from: whatever went in is on record, also if the rest never does.
+    A line that cannot be read or kept, or is longer than `longest`, is told of, and the rest go in. Each batch of lines
+    is an operation of its own in the audit, which says where they came from: whatever went in is on record, also if the
+    rest never does. Only a batch is in memory at a time.
     """
-    refused: list[tuple[int, str]] = []
+    told: list[tuple[int, str]] = []
+    refusals = 0
     total = Collected()
-    written = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    while batch := [*islice(written, BATCH)]:
-        letters, unreadable = _read(batch)
-        refused.extend(unreadable)
-        selection = f"lines {batch[0][0]} to {batch[-1][0]} of {source}"
-        act = desk.act("letters.import", selection=selection, refused=len(unreadable))
-        total = add(total, await desk.store.collect(letters, act=act))
-    return Imported(total, refused)
+    async for batch in _batches(lines):
+        letters, unreadable = _read(batch, longest=longest)
+        words = f"lines {batch[0][0]} to {batch[-1][0]} of {source}"
+        collected, unkept = await _collect(desk, letters, words=words, refused=len(unreadable))
+        refused = sorted([*unreadable, *unkept])
+        told += refused[: REFUSALS_TOLD - len(told)]
+        refusals += len(refused)
+        total = add(total, collected)
+    return Imported(total, told, refusals)
+
+
+async def split_lines(chunks: AsyncIterable[bytes], *, longest: int) -> AsyncIterator[bytes]:
+    """Lines from bytes as they come in. One longer than `longest` is cut one byte behind it, so that it can be told."""
+    kept = bytearray()
+    async for chunk in chunks:
+        for piece in chunk.splitlines(keepends=True):
+            kept += piece[: longest + 1 - len(kept)]
+            if piece.endswith(b"\n"):
+                yield bytes(kept)
+                kept.clear()
+        await asyncio.sleep(0)  # others have their turn, however fast it comes in
+    if kept:
+        yield bytes(kept)
 
 
 def add(one: Collected, other: Collected) -> Collected:
     """Two counts together."""
-    return Collected(
-        new=one.new + other.new,
-        reopened=one.reopened + other.reopened,
-        resolved=one.resolved + other.resolved,
-        known=one.known + other.known,
-    )
+    return one + other
 
 
-def _read(lines: Iterable[tuple[int, bytes]]) -> tuple[list[DeadLetter], list[tuple[int, str]]]:
-    letters: list[DeadLetter] = []
-    refused: list[tuple[int, str]] = []
+Numbered = tuple[int, bytes]
+Refused = list[tuple[int, str]]
+
+
+async def _batches(lines: Iterable[bytes] | AsyncIterable[bytes]) -> AsyncIterator[list[Numbered]]:
+    """Lines by number, so many at a time; blank ones only count."""
+    batch: list[Numbered] = []
+    number = size = 0
+    async for line in _each(lines):
+        number += 1
+        if not line.strip():
+            continue
+        batch.append((number, line))
+        size += len(line)
+        if len(batch) == BATCH or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+async def _each(lines: Iterable[bytes] | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    if isinstance(lines, AsyncIterable):
+        async for line in lines:
+            yield line
+    else:
+        for line in lines:
+            yield line
+
+
+def _read(lines: Iterable[Numbered], *, longest: int | None) -> tuple[list[tuple[int, DeadLetter]], Refused]:
+    letters: list[tuple[int, DeadLetter]] = []
+    refused: Refused = []
     for number, line in lines:
+        if longest is not None and len(line) > longest:
+            refused.append((number, f"expected a line of at most {longest:,} bytes"))
+            continue
         try:
-            letters.append(from_json(line))
+            letters.append((number, from_json(line)))
         except ValueError as error:
             refused.append((number, str(error)))
     return letters, refused
+
+
+async def _collect(
+    desk: Desk, letters: Sequence[tuple[int, DeadLetter]], *, words: str, refused: int = 0
+) -> tuple[Collected, Refused]:
+    """Put letters into the store: all in one transaction if it can be, else in ever smaller ones."""
+    act = desk.act("letters.import", selection=words, refused=refused)
+    try:
+        return await desk.store.collect([letter for _, letter in letters], act=act), []
+    except StoreUnavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - no letter may stop the others, whatever it does to the store
+        if len(letters) == 1:
+            return Collected(), [(letters[0][0], f"the store refused it: {type(error).__name__}: {error}")]
+    middle = len(letters) // 2
+    first, refused_first = await _collect(desk, letters[:middle], words=words, refused=refused)
+    rest, refused_rest = await _collect(desk, letters[middle:], words=words)
+    return add(first, rest), [*refused_first, *refused_rest]
 
 
 _TEST = '''"""Dead letter {letter_id}, as a test: it fails for as long as the handler fails on this message.

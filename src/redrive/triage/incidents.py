@@ -32,7 +32,7 @@ async def show(desk: Desk, incident_id: str) -> Shown:
     """One incident, with what its latest letters have in common. Raises `LetterNotFound`."""
     incident = await desk.store.incident(incident_id)
     page = await desk.store.find(Query(fingerprint=incident.fingerprint), limit=LOOKED_AT)
-    letters = [(await desk.store.get(row.letter_id)).letter for row in page.rows]
+    letters = [stored.letter for stored in await desk.store.get_many([row.letter_id for row in page.rows])]
     return Shown(incident, page.rows, in_common(letters), letters[0] if letters else None)
 
 

@@ -1,16 +1,20 @@
-"""Letters: look at them, note, discard, purge, compare."""
+"""Letters: look at them, note, discard, purge, compare, hear what became of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from redrive.core.errors import LetterNotFound, StateConflict
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Count, LetterRow, Page, Stats, StoredLetter
 from redrive.core.query import Query
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Selection, in_words
+
+UNSETTLED = (LetterState.OPEN, LetterState.PARKED)
+"""The states of letters that somebody has to do something about."""
 
 CHUNK = 1000  # letters per transaction: the write lock is never held for long
 
@@ -30,9 +34,48 @@ async def show(desk: Desk, letter_id: str) -> StoredLetter:
     return await desk.store.get(letter_id)
 
 
-async def stats(desk: Desk, queue: str | None = None) -> Stats:
-    """Exact counts, over one queue or all."""
-    return await desk.store.stats(queue)
+async def whole(desk: Desk, rows: Sequence[LetterRow]) -> Sequence[StoredLetter]:
+    """The letters of a page, whole, in its order; those that are gone meanwhile are left out."""
+    return await desk.store.get_many([row.letter_id for row in rows])
+
+
+async def named(desk: Desk, name: str, *, queue: str | None = None) -> StoredLetter:
+    """The letter with this id, or of the DLQ entry with this id, whatever its state; of this queue, if one is given.
+
+    Raises `LetterNotFound`, and `StateConflict` for an entry's id that several letters have, naming their queues.
+    """
+    try:
+        found = await desk.store.get(name)
+    except LetterNotFound:
+        found = await desk.store.get(await _of_entry(desk, name, queue=queue))
+    if queue is not None and found.letter.queue != queue:
+        raise LetterNotFound(f"no letter {name!r} of the queue {queue!r} is in the store")
+    return found
+
+
+async def _of_entry(desk: Desk, entry_id: str, *, queue: str | None) -> str:
+    rows: list[LetterRow] = []
+    after: str | None = None
+    while entry_id and len(rows) < _NAMED:
+        page = await desk.store.find(Query(dlq_entry_id=entry_id, queue=queue), limit=_NAMED, after=after)
+        rows += page.rows
+        after = page.after
+        if after is None:
+            break
+    if len(rows) > 1:
+        queues = ", ".join(dict.fromkeys(f"{row.queue} on {row.broker}" for row in rows))
+        raise StateConflict(f"several letters have the DLQ entry id {entry_id!r}: say which queue is meant: {queues}")
+    if not rows:
+        raise LetterNotFound(f"no letter {entry_id!r} is in the store")
+    return rows[0].letter_id
+
+
+_NAMED = 20  # letters of one entry id that are looked at: enough to say between what to choose
+
+
+async def stats(desk: Desk, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:
+    """Exact counts, over one queue or all, of letters in these states or in any."""
+    return await desk.store.stats(queue, states=states)
 
 
 async def note(desk: Desk, letter_id: str, text: str) -> None:
@@ -54,9 +97,21 @@ async def discard(
 
     `advance` hears of every chunk how many it was.
     """
-    versions = [*selection.versions().items()]
+    return await discard_seen(desk, selection.versions(), words=selection.words, why=why, advance=advance)
+
+
+async def discard_seen(
+    desk: Desk,
+    seen: Mapping[str, int],
+    *,
+    words: str = "",
+    why: str = "",
+    advance: Callable[[int], None] = lambda _: None,
+) -> Discarded:
+    """As `discard`, for letters that were looked at elsewhere: each by its id, in the version that was seen."""
+    versions = [*seen.items()]
     detail = {"why": why} if why else {}
-    act = desk.act("letters.discard", selection=selection.words, count=len(versions), **detail)
+    act = desk.act("letters.discard", selection=words, count=len(versions), **detail)
     done = 0
     for start in range(0, len(versions), CHUNK):
         chunk = dict(versions[start : start + CHUNK])
@@ -74,23 +129,39 @@ class Purge:
     words: str
 
 
+async def discard_one(desk: Desk, stored: StoredLetter, *, why: str = "") -> None:
+    """Decide that a letter is not needed, as it was looked at; one that is discarded already stays so.
+
+    Raises `StateConflict` if it is not open or parked, or has changed.
+    """
+    letter_id, life = stored.letter.letter_id, stored.life
+    if life.state is LetterState.DISCARDED:
+        return
+    if life.state not in UNSETTLED:
+        raise StateConflict(f"letter {letter_id} is {life.state}: only one that is open or parked can be discarded")
+    done = await discard_seen(desk, {letter_id: life.version}, words=f"letter={letter_id}", why=why)
+    if not done.discarded:
+        raise StateConflict(f"letter {letter_id} has changed since it was looked at")
+
+
 async def purge_preview(desk: Desk, query: Query, *, older_than: timedelta) -> Purge:
     """What `purge` would remove: letters that match and failed longer ago; those that are out are kept all the same."""
     before = desk.clock.now() - older_than
     bounded = _before(query, before)
-    return Purge(await desk.store.count(bounded), before, in_words(bounded, _states(query)))
+    return Purge(await desk.store.count(bounded), before, in_words(bounded))
 
 
 async def purge(
-    desk: Desk, query: Query, *, older_than: timedelta, advance: Callable[[int], None] = lambda _: None
+    desk: Desk, query: Query, *, older_than: timedelta | None = None, advance: Callable[[int], None] = lambda _: None
 ) -> Purge:
     """Remove letters for good, in chunks; tombstones stay, so that a late copy does not bring them back.
 
-    Each chunk is an operation of its own in the audit, with its count: how many there will be is not known before the
-    end. `advance` hears of every chunk how many it was.
+    Of any age, unless one is given; those that are out are kept. Each chunk is an operation of its own in the audit,
+    with its count: how many there will be is not known before the end. `advance` hears of every chunk how many it was.
     """
-    before = desk.clock.now() - older_than
-    words = in_words(_before(query, before), _states(query))
+    # Clocks differ: a letter may say that it fails only tomorrow, and is meant all the same.
+    before = _EVER if older_than is None else desk.clock.now() - older_than
+    words = in_words(query if older_than is None else _before(query, before))
     removed, number = 0, CHUNK
     while number == CHUNK:
         act = desk.act("letters.purge", selection=words)
@@ -111,15 +182,20 @@ class Comparison(NamedTuple):
 
 def verify(stored: StoredLetter, content: bytes) -> Comparison:
     """Compare content with a letter by their hashes: with the original, which also works where no copy was kept."""
+    edits = [payload_hash(edit.body) for edit in stored.edits]
+    return compare(content, original=stored.letter.payload_sha256, edits=edits)
+
+
+def compare(content: bytes, *, original: str, edits: Sequence[str]) -> Comparison:
+    """The same, with the hashes of a letter that is not at hand."""
     hashed = payload_hash(content)
-    known = stored.letter.payload_sha256
-    edit = next((place for place, one in enumerate(stored.edits, 1) if payload_hash(one.body) == hashed), None)
-    return Comparison(hashed == known, known, hashed, None if hashed == known else edit)
+    same = hashed == original
+    edit = None if same or hashed not in edits else edits.index(hashed) + 1
+    return Comparison(same, original, hashed, edit)
+
+
+_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 def _before(query: Query, before: datetime) -> Query:
     return replace(query, to_at=before if query.to_at is None else min(query.to_at, before))
-
-
-def _states(query: Query) -> Sequence[LetterState]:
-    return (query.state,) if query.state else tuple(LetterState)

@@ -9,7 +9,7 @@ the message that it has. An answer may overtake the record; the record does not 
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from redrive.core.audit import Act
@@ -21,9 +21,10 @@ from redrive.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from redrive.core.ports import Broker, Clock
+from redrive.core.event import Event, RedriveHalted, RedriveUnheard
+from redrive.core.ports import Broker, Clock, EventSink
 from redrive.core.ports.store import Claimed, Store
-from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, next_move
+from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, Target, next_move
 from redrive.triage.drive import FIRST_POLL, LONGEST_POLL, Drive, Told
 from redrive.triage.sending import send_back_of
 from redrive.triage.watch import why
@@ -35,7 +36,7 @@ LEASE = timedelta(seconds=10)
 class Redriver:
     """Carries out redrives. Many processes may: each redrive has one redriver at a time, the others watch it.
 
-    `brokers` by the name that letters have for them. `tell` hears how far each redrive is, often.
+    `brokers` by the name that letters have for them. `tell` hears how far each redrive is, often; `sink` how it ends.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Redriver:
         *,
         clock: Clock,
         tell: Callable[[Told], None] | None = None,
+        sink: EventSink | None = None,
         chunk: int = CHUNK,
     ) -> None:
         self._store = store
         self._brokers = brokers
         self._clock = clock
         self._tell = tell or (lambda _: None)
+        self._emit: Callable[[Event], None] = sink.emit if sink else lambda _: None
         self._chunk = chunk
         self._owner = uuid4().hex
 
@@ -146,12 +149,29 @@ class Redriver:
     async def _wait(self, redrive: Redrive, drive: Drive) -> None:
         heard_by = self._clock.now() - redrive.report_within
         if redrive.created_at <= heard_by:
-            await self._store.expire(redrive.redrive_id, before=heard_by, quiet=redrive.confirm == "quiet")
+            await self._give_up_on(redrive, heard_by)
         before = drive.progress
         progress = await self._look(redrive, drive, waiting=await why(redrive, self._brokers))
         if progress != before:
             drive.hurry()
         drive.rest()
+
+    async def _give_up_on(self, redrive: Redrive, heard_by: datetime) -> None:
+        quiet = redrive.confirm == "quiet"
+        expired = await self._store.expire(redrive.redrive_id, before=heard_by, quiet=quiet)
+        if expired:
+            only = redrive.targets[0] if len(redrive.targets) == 1 else Target("", "")
+            self._emit(
+                RedriveUnheard(
+                    at=self._clock.now(),
+                    broker=only.broker,
+                    queue=only.queue,
+                    group=only.group,
+                    redrive_id=redrive.redrive_id,
+                    letters=expired,
+                    quiet=quiet,
+                )
+            )
 
     async def _halt(self, redrive: Redrive, move: Move, drive: Drive) -> Redrive:
         # Looked at again, because it may have been a while: what is decided here is final.
@@ -181,9 +201,11 @@ class Redriver:
         selection = f"redrive={redrive.redrive_id}"
         act = Act(who="redriver", verb=f"redrives.{verb}", at=self._clock.now(), selection=selection)
         try:
-            return await self._store.mark(redrive.redrive_id, state, why=said, act=act)
+            marked = await self._store.mark(redrive.redrive_id, state, why=said, act=act)
         except StateConflict:  # somebody has ended it meanwhile
             return await self._store.redrive(redrive.redrive_id)
+        self._emit(RedriveHalted(at=act.at, queue="", redrive_id=redrive.redrive_id, state=state, why=said))
+        return marked
 
     async def _look(self, redrive: Redrive, drive: Drive, *, waiting: str = "") -> Progress:
         progress = await self._store.progress(redrive.redrive_id)

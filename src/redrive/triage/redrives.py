@@ -1,22 +1,24 @@
 """Redrives: plan one and see what it would do, begin it, look at it, pause, resume, cancel."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 from typing import Literal, NamedTuple
 from uuid import uuid4
 
 from redrive.core.canary import Drawn, draw
-from redrive.core.errors import ConfigError, NotAllowed, StateConflict
+from redrive.core.errors import BrokerUnavailable, ConfigError, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports import Broker
 from redrive.core.ports.store import LetterRow, Page
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, Target, target_of
+from redrive.core.url import mask_url
 from redrive.core.verdict import verdict
 from redrive.triage.desk import Desk
-from redrive.triage.selection import Preview, Selection
+from redrive.triage.selection import MOST, Preview, Selection, Wanted, select
 
 REPORT_WITHIN = timedelta(minutes=5)
 Brokers = Mapping[str, Broker]
@@ -70,8 +72,12 @@ class Terms:
 
 
 class Plan(NamedTuple):
-    """What a redrive would do: nothing has happened yet. `remarks` are sentences that a person should read first."""
+    """What a redrive would do: nothing has happened yet. `remarks` are sentences that a person should read first.
 
+    `asked` is what was selected, `selection` what of it may be sent on these terms.
+    """
+
+    asked: Selection
     selection: Selection
     terms: Terms
     preview: Preview
@@ -84,6 +90,14 @@ class Plan(NamedTuple):
         """How many letters each step sends, the last included."""
         return (*self.drawn.sizes, len(self.drawn.steps) - sum(self.drawn.sizes))
 
+    @property
+    def token(self) -> str:
+        """A name for these letters in these versions on these terms: how many, and a hash over all of it."""
+        hashed = hashlib.sha256(repr(self.terms).encode())
+        for letter_id, version in self.asked.versions().items():
+            hashed.update(f"\n{letter_id} {version}".encode("utf-8", "surrogatepass"))
+        return f"{len(self.asked.rows)}.{hashed.hexdigest()[:32]}"
+
 
 async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: Random) -> Plan:
     """Freeze what a redrive would send, where to, and in which steps."""
@@ -92,14 +106,32 @@ async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: 
     targets = Counter(_target(row, terms) for row in rows)
     drawn = draw([(row.queue, row.error_type) for row in rows], canary=terms.canary, random=random)
     remarks = [*_left_out(selection, frozen), *[said for target in targets for said in await _about(target, brokers)]]
-    return Plan(frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks)
+    return Plan(selection, frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks)
+
+
+async def recall(desk: Desk, wanted: Wanted, terms: Terms, token: str, *, brokers: Brokers, random: Random) -> Plan:
+    """The plan that was previewed under this token: the same letters in the same versions, on the same terms.
+
+    A selection is in order of arrival, so letters that came since are behind those previewed and left alone. Raises
+    `StateConflict` if one of those previewed has changed, and `ConfigError` for a token that is none.
+    """
+    count, dot, _ = token.partition(".")
+    if not dot or not count.isascii() or not count.isdecimal() or len(count) > len(str(MOST)):
+        raise ConfigError(f"preview: expected the token of a dry run, got {token!r}")
+    selection = await select(desk, replace(wanted, limit=min(max(int(count), 1), wanted.limit)))
+    recalled = await plan(selection, terms, brokers=brokers, random=random)
+    if recalled.token != token:
+        raise StateConflict(
+            "this is not what was previewed: a letter has changed since, or the request has; look again"
+        )
+    return recalled
 
 
 async def create(desk: Desk, plan: Plan) -> Redrive:
-    """Begin a redrive as planned; a redriver takes it up. Raises `NotAllowed` for one of no letters."""
+    """Begin a redrive as planned; a redriver takes it up. Raises `StateConflict` for one of no letters."""
     rows, terms = plan.selection.rows, plan.terms
     if not rows:
-        raise NotAllowed("there is nothing to send back: no letter of this selection is in a state that allows it")
+        raise StateConflict("there is nothing to send back: no letter of this selection is in a state that allows it")
     redrive = Redrive(
         redrive_id=uuid4().hex[:12],
         created_at=desk.clock.now(),
@@ -187,8 +219,8 @@ def _left_out(asked: Selection, frozen: Selection) -> Sequence[str]:
 
 
 _ADVICE = {
-    LetterState.PARKED: ", at the generation cap; --over-cap sends them all the same",
-    LetterState.REDRIVING: ", sent before and not heard of; --again sends them once more",
+    LetterState.PARKED: ", at the generation cap; sent only if over-cap is asked for",
+    LetterState.REDRIVING: ", sent before and not heard of; sent once more only if again is asked for",
 }
 
 
@@ -199,6 +231,9 @@ async def _about(target: Target, brokers: Brokers) -> Sequence[str]:
         return [f"no broker named {target.broker!r} is at hand: its letters cannot be sent from here"]
     if target.group:
         return []
-    groups = sorted({group for queue, group in await broker.queues() if queue == target.queue and group})
+    try:
+        groups = sorted({group for queue, group in await broker.queues() if queue == target.queue and group})
+    except BrokerUnavailable as error:
+        return [f"the broker {target.broker} is away, letters wait until it is back: {mask_url(str(error))}"]
     seen = f"every group sees them: {', '.join(groups)}" if groups else "no group reads it yet"
     return [f"letters go to the queue {target.queue} itself, {seen}; nothing reports back"]

@@ -21,7 +21,7 @@ class Rule:
 
     def query(self) -> Query:
         """The letters it speaks of."""
-        return Query(state=self.state, queue=self.queue)
+        return Query(states=(self.state,) if self.state else (), queue=self.queue)
 
 
 class Kept(NamedTuple):

@@ -73,21 +73,18 @@ async def select(desk: Desk, wanted: Wanted) -> Selection:
         return await _by_ids(desk, wanted.letter_ids)
     if wanted.query == Query() and not wanted.everything:
         raise NotAllowed("name a filter, or say that you mean all letters")
-    states = (wanted.query.state,) if wanted.query.state else wanted.states
-    rows: list[LetterRow] = []
-    for state in states:
-        query = replace(wanted.query, state=state)
-        rows.extend(await desk.store.select(query, limit=wanted.limit - len(rows)))
-    return Selection(rows, in_words(wanted.query, states))
+    query = wanted.query if wanted.query.states else replace(wanted.query, states=tuple(wanted.states))
+    return Selection(await desk.store.select(query, limit=wanted.limit), in_words(query))
 
 
-def in_words(query: Query, states: Sequence[LetterState]) -> str:
-    """The filter as a person would say it: `queue=orders, error_type=KeyError, state=open`."""
+def in_words(query: Query) -> str:
+    """The filter as a person would say it: `queue=orders, error_type=KeyError, state=open|parked`."""
     said = [
         f"{one.name}={value.isoformat() if isinstance(value, datetime) else value}"
         for one in fields(query)
-        if one.name != "state" and (value := getattr(query, one.name)) is not None
+        if one.name != "states" and (value := getattr(query, one.name)) is not None
     ]
+    states = query.states or tuple(LetterState)
     return ", ".join((*(said or ["all letters"]), f"state={'|'.join(states)}"))
 
 

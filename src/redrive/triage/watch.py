@@ -1,13 +1,26 @@
 """While a redrive waits: what its consumers are doing, in one sentence."""
 
+import asyncio
 from collections.abc import Mapping
 
 from redrive.core.errors import BrokerError, QueueNotFound
 from redrive.core.ports import Broker
-from redrive.core.redrive import Redrive, Target, Waiting, why_waiting
+from redrive.core.redrive import Gate, Progress, Redrive, RedriveState, Target, Waiting, next_move, why_waiting
 
+_PATIENCE = 2.0  # seconds
 _LOOKED_AT = 20  # targets; a redrive to more queues than that is told about the first ones
 _AT_WORK = why_waiting(Waiting(alive=1))
+
+
+async def waiting(redrive: Redrive, progress: Progress, brokers: Mapping[str, Broker]) -> str:
+    """Why a redrive does not go on just now; empty if it does, or has ended. Takes two seconds at most."""
+    if redrive.state is not RedriveState.RUNNING or next_move(redrive, progress).gate is not Gate.WAIT:
+        return ""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await why(redrive, brokers)
+    except TimeoutError:
+        return f"the broker did not answer within {_PATIENCE:g} seconds"
 
 
 async def why(redrive: Redrive, brokers: Mapping[str, Broker]) -> str:

@@ -7,13 +7,14 @@ acked. Replicas share the work as those of any group do.
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, Self
 
 from redrive.core.backoff import Exponential
-from redrive.core.errors import BrokerError, QueueNotFound, StoreError
-from redrive.core.event import CollectorLagged
+from redrive.core.duration import NOW
+from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound, RedriveError, StoreError
+from redrive.core.event import BrokerFaulted, CollectorLagged
 from redrive.core.place import DeadLetterPlace, named, queue_of
 from redrive.core.policy import RetryPolicy
 from redrive.core.ports import Broker, Depth
@@ -44,8 +45,8 @@ TREATMENT = Treatment(
 class Collector:
     """Collects from the queues it is told of, or from every queue of the broker that has a DLQ, now or later.
 
-    `dlqs` names DLQs that do not follow the broker's pattern. With `keep`, letters are copied and their entries stay in
-    the DLQ. Belongs to one event loop; used once.
+    `dlqs` names further DLQs, whatever they are called, with the queue of letters that do not say it themselves. With
+    `keep`, letters are copied and their entries stay in the DLQ. Belongs to one event loop; used once.
     """
 
     def __init__(
@@ -55,31 +56,27 @@ class Collector:
         *,
         around: Surroundings,
         queues: Sequence[str] | None = None,
-        dlqs: Sequence[str] = (),
+        dlqs: Sequence[str] | Mapping[str, str | None] = (),
         keep: bool = False,
     ) -> None:
         self._broker = broker
         self._store = store
         self._around = around
         self._queues = queues
-        self._dlqs = dlqs
+        self._dlqs = dlqs if isinstance(dlqs, Mapping) else dict.fromkeys(dlqs)
         self._keep = keep
         self._intakes: dict[Feed, Intake] = {}
         self._crews: list[Crew] = []
         self._keepers: list[Keeper] = []
         self._looking: asyncio.Task[None] | None = None
         self._one_looks = asyncio.Lock()
+        self.trouble: str | None = None
+        """Why it could not look for something to collect the last time it tried, if it could not."""
 
     @property
     def collected(self) -> Collected:
         """What has been collected so far."""
-        counts = [intake.collected for intake in self._intakes.values()]
-        return Collected(
-            new=sum(one.new for one in counts),
-            reopened=sum(one.reopened for one in counts),
-            resolved=sum(one.resolved for one in counts),
-            known=sum(one.known for one in counts),
-        )
+        return sum((intake.collected for intake in self._intakes.values()), Collected())
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -88,14 +85,18 @@ class Collector:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def start(self) -> None:
-        """Begin to collect. Raises `BrokerUnavailable` if the broker is away now; later it is waited for."""
-        try:
-            await self._look()
-        except BaseException:
-            await self.stop()
-            raise
-        self._looking = asyncio.create_task(self._look_again())
+    async def start(self, *, patient: bool = False) -> None:
+        """Begin to collect. A broker that goes away later is waited for; one that is away now too, if `patient`.
+
+        Raises `BrokerUnavailable` otherwise.
+        """
+        if not patient:
+            try:
+                await self._look()
+            except BaseException:
+                await self.stop()
+                raise
+        self._looking = asyncio.create_task(self._look_again(NOW if patient else LOOK))
 
     async def stop(self) -> None:
         """End: what has begun is finished, the rest is handed back. Idempotent."""
@@ -122,26 +123,52 @@ class Collector:
                 for feed in await self._feeds()
                 if feed not in self._intakes
             }
-            consumed = [feed for feed in new if self._is_consumed(feed)]
-            if consumed:
-                crew = self._crew({feed: new[feed] for feed in consumed})
-                await crew.start()
-                self._crews.append(crew)
-            for feed in new.keys() - set(consumed):
-                place = DeadLetterPlace(name=feed.name)
-                entries = self._broker.dead_letters(feed.queue, place=place)
-                keeper = Keeper(entries, new[feed], clock=self._around.clock)
-                keeper.start()
-                self._keepers.append(keeper)
-            self._intakes.update(new)
+            for feed, intake in new.items():
+                if not self._is_consumed(feed):
+                    self._keep_reading(feed, intake)
+            if consumed := {feed: intake for feed, intake in new.items() if self._is_consumed(feed)}:
+                await self._consume(consumed)
 
-    async def _look_again(self) -> None:
+    def _keep_reading(self, feed: Feed, intake: Intake) -> None:
+        entries = self._broker.dead_letters(feed.queue, place=DeadLetterPlace(name=feed.name))
+        keeper = Keeper(entries, intake, clock=self._around.clock)
+        keeper.start()
+        self._keepers.append(keeper)
+        self._intakes[feed] = intake
+
+    async def _consume(self, intakes: Mapping[Feed, Intake]) -> None:
+        """Together if all can begin; else each by itself, so that one that cannot does not keep the others."""
+        try:
+            crew = await self._started(intakes)
+        except BrokerUnavailable:
+            raise
+        except RedriveError as error:
+            if len(intakes) == 1:
+                raise BrokerError(f"{next(iter(intakes)).name}: {error}") from error
+            troubles = []
+            for feed, intake in intakes.items():
+                try:
+                    await self._consume({feed: intake})
+                except BrokerError as trouble:
+                    troubles.append(trouble)
+            if troubles:
+                raise troubles[0] from error
+            return
+        self._crews.append(crew)
+        self._intakes.update(intakes)
+
+    async def _look_again(self, pause: timedelta) -> None:
         while True:
-            await self._around.clock.sleep(LOOK)
-            with contextlib.suppress(BrokerError):  # the workers tell of a broker that is away
+            await self._around.clock.sleep(pause)
+            pause = LOOK
+            try:
                 await self._look()
                 for feed in self._consumed():
                     self._tell_lag(feed, await self._depth(feed))
+            except Exception as error:  # noqa: BLE001 - told, and tried again
+                self._tell_trouble(error)
+            else:
+                self.trouble = None
             with contextlib.suppress(StoreError):  # the intake waits for a store that is away
                 while await self._store.tend():
                     continue
@@ -157,8 +184,16 @@ class Collector:
             for pattern in (dlq, outcomes)
             if (queue := queue_of(pattern, name)) is not None
         ]
-        others = [name for name in self._dlqs if queue_of(dlq, name) is None]
-        return [*found, *(Feed(name, name, self._broker.name) for name in others)]
+        usual = [feed for feed in found if not self._dlqs.get(feed.name)]
+        return [*dict.fromkeys((*usual, *self._named()))]
+
+    def _named(self) -> Iterator[Feed]:
+        """What belongs to the DLQs that it was told of by name."""
+        for name, queue in self._dlqs.items():
+            usual = queue_of(self._broker.capabilities.dlq, name)
+            yield Feed(name, queue or usual or name, self._broker.name)
+            if queue:
+                yield Feed(named(self._broker.capabilities.outcomes, queue), queue, self._broker.name, outcomes=True)
 
     def _consumed(self) -> Iterable[Feed]:
         return [feed for feed in self._intakes if self._is_consumed(feed)]
@@ -166,18 +201,41 @@ class Collector:
     def _is_consumed(self, feed: Feed) -> bool:
         return feed.outcomes or not self._keep
 
-    def _crew(self, intakes: Mapping[Feed, Intake]) -> Crew:
+    async def _started(self, intakes: Mapping[Feed, Intake]) -> Crew:
+        """A crew at work on these. Of one that cannot begin on all of them, nobody stays."""
         consumers = [Consumer(feed.name, intake.messages, TREATMENT, BATCH) for feed, intake in intakes.items()]
-        return Crew(self._broker, consumers, duty=Duty(group=GROUP), around=self._around)
+        crew = Crew(self._broker, consumers, duty=Duty(group=GROUP), around=self._around)
+        try:
+            await crew.start()
+        except BaseException:
+            with contextlib.suppress(BrokerError):
+                await crew.stop()
+            raise
+        return crew
 
     async def _depth(self, feed: Feed) -> Depth:
         return await self._broker.depth(feed.name, group=GROUP)
+
+    def _tell_trouble(self, error: Exception) -> None:
+        """Once for each trouble: it is looked for every two seconds."""
+        why = f"{type(error).__name__}: {error}"
+        if why != self.trouble:
+            self.trouble = why
+            at, broker = self._around.clock.now(), self._broker.name
+            self._around.sink.emit(BrokerFaulted(at=at, queue="", group=GROUP, broker=broker, call="collect", why=why))
 
     def _tell_lag(self, feed: Feed, depth: Depth) -> None:
         now = self._around.clock.now()
         age = (now - depth.oldest_at).total_seconds() if depth.oldest_at else 0.0
         self._around.sink.emit(
-            CollectorLagged(at=now, queue=feed.name, group=GROUP, waiting=_left(depth), seconds=max(age, 0.0))
+            CollectorLagged(
+                at=now,
+                broker=feed.broker,
+                queue=feed.name,
+                group=GROUP,
+                waiting=_left(depth),
+                seconds=max(age, 0.0),
+            )
         )
 
 

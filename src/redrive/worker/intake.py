@@ -1,11 +1,12 @@
 """Intake: what was found in a DLQ or an outcomes queue goes into the store, whatever the store thinks of it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from redrive.core.errors import StoreUnavailable
-from redrive.core.event import LetterRefused
+from redrive.core.event import LetterRefused, LettersCollected
+from redrive.core.excerpt import excerpt
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater
@@ -13,6 +14,8 @@ from redrive.core.ports.store import Collected, LetterStore
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.wire import load_outcome, read_letter
 from redrive.worker.outcomes import Surroundings
+
+_PLAIN = 512
 
 
 class Feed(NamedTuple):
@@ -55,7 +58,7 @@ class Intake:
         found: dict[int, Found] = {}
         for place, message in enumerate(messages):
             try:
-                found[place] = Found(message.id, self._read(message))
+                found[place] = self._read(message)
             except ValueError as error:
                 answers[place] = GiveUp(f"not an outcome: {error}")
         taken = await self.take([*found.values()]) if found else ()
@@ -67,7 +70,7 @@ class Intake:
         letters = [one.what for one in found if isinstance(one.what, DeadLetter)]
         outcomes = [one.what for one in found if isinstance(one.what, RedriveOutcome)]
         try:
-            self._count(await self._store.collect(letters, outcomes))
+            self._note(await self._store.collect(letters, outcomes))
         except StoreUnavailable as error:
             return [_later(error) for _ in found]
         except Exception as error:  # noqa: BLE001 - no letter may stop the others, whatever it does to the store
@@ -77,13 +80,17 @@ class Intake:
             return [*await self.take(found[:middle]), *await self.take(found[middle:])]
         return [None] * len(found)
 
-    def letter(self, letter: DeadLetter) -> DeadLetter:
-        """A letter as it is collected: with the time, and the broker if it does not name one."""
-        return replace(letter, collected_at=self._around.clock.now(), broker=letter.broker or self._feed.broker)
+    def found(self, letter: DeadLetter, entry_id: str) -> Found:
+        """A letter as it is collected: with the time, its entry, and the broker's name as it is known here.
 
-    def _read(self, message: Message) -> DeadLetter | RedriveOutcome:
+        A worker has a name of its own for its broker; letters are sent back by the name that collectors have for it.
+        """
+        now, broker = self._around.clock.now(), self._feed.broker
+        return Found(entry_id, replace(letter, collected_at=now, broker=broker, dlq_entry_id=entry_id))
+
+    def _read(self, message: Message) -> Found:
         if self._feed.outcomes:
-            return load_outcome(message.body)
+            return Found(message.id, load_outcome(message.body))
         letter = read_letter(
             message.body,
             message.headers,
@@ -92,42 +99,47 @@ class Intake:
             now=message.published_at or self._around.clock.now(),
             broker=self._feed.broker,
         )
-        return self.letter(letter)
+        return self.found(letter, message.id)
 
     async def _stub(self, found: Found, refused: Exception) -> Taken:
         why = f"the store refused it: {type(refused).__name__}: {refused}"
         if not isinstance(found.what, DeadLetter):
             return GiveUp(why)
         try:
-            self._count(await self._store.collect([stub_of(found.what, self._feed, found.entry_id, why)]))
+            self._note(await self._store.collect([stub_of(found.what, self._feed, found.entry_id, why)]))
         except StoreUnavailable as error:
             return _later(error)
         except Exception as error:  # noqa: BLE001 - it stays in the DLQ, and is tried again
-            self._tell(found, f"{why}; and its stub: {error}")
+            self._tell(found, f"{why}; and its stub: {error}", refused)
             return RetryLater(why=why)
-        self._tell(found, why)
+        self._tell(found, why, refused)
         return GiveUp(why)
 
-    def _tell(self, found: Found, why: str) -> None:
-        hashed = found.what.payload_sha256 if isinstance(found.what, DeadLetter) else ""
+    def _tell(self, found: Found, why: str, refused: Exception) -> None:
+        letter = found.what if isinstance(found.what, DeadLetter) else None
         event = LetterRefused(
             at=self._around.clock.now(),
+            broker=self._feed.broker,
             queue=self._feed.name,
             group=self._group,
             message_id=found.entry_id,
-            payload_sha256=hashed,
+            payload_sha256="" if letter is None else letter.payload_sha256,
             why=why,
+            failure_reason=type(refused).__name__,
+            letter=letter,
         )
         self._around.sink.emit(event)
 
-    def _count(self, more: Collected) -> None:
-        so_far = self.collected
-        self.collected = Collected(
-            new=so_far.new + more.new,
-            reopened=so_far.reopened + more.reopened,
-            resolved=so_far.resolved + more.resolved,
-            known=so_far.known + more.known,
+    def _note(self, more: Collected) -> None:
+        self.collected += more
+        event = LettersCollected(
+            at=self._around.clock.now(),
+            broker=self._feed.broker,
+            queue=self._feed.queue,
+            group=self._group,
+            **asdict(more),
         )
+        self._around.sink.emit(event)
 
 
 def stub_of(letter: DeadLetter, feed: Feed, entry_id: str, why: str) -> DeadLetter:
@@ -146,13 +158,14 @@ def stub_of(letter: DeadLetter, feed: Feed, entry_id: str, why: str) -> DeadLett
         retry_count=letter.retry_count,
         failed_at=letter.failed_at,
         collected_at=letter.collected_at,
-        context={"stub": {"kept_in": feed.name, "entry_id": entry_id, "why": _plain(why)[:512]}},
+        context={"stub": {"kept_in": feed.name, "entry_id": entry_id, "why": _plain(why)}},
+        dlq_entry_id=_plain(entry_id),
     )
 
 
 def _plain(text: str) -> str:
-    """Text that any store can keep."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    """Text that any store can keep, also in an index."""
+    return excerpt(text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00"), limit=_PLAIN)
 
 
 def _later(error: StoreUnavailable) -> RetryLater:

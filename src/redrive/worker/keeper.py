@@ -6,7 +6,7 @@ from datetime import timedelta
 from redrive.core.errors import BrokerError
 from redrive.core.outcome import RetryLater
 from redrive.core.ports import Clock, NativeDeadLetters
-from redrive.worker.intake import Found, Intake
+from redrive.worker.intake import Intake
 
 BATCH = 500
 LOOK = timedelta(seconds=1)
@@ -52,7 +52,7 @@ class Keeper:
         if not new:
             self.caught_up = True
             return False
-        taken = await self._intake.take([Found(one.entry_id, self._intake.letter(one.letter)) for one in new])
+        taken = await self._intake.take([self._intake.found(one.letter, one.entry_id) for one in new])
         if any(isinstance(answer, RetryLater) for answer in taken):
             return False
         self._read_to = new[-1].entry_id

@@ -40,9 +40,10 @@ class Bench:
 
     async def collect(self, count: int, **changes: Any) -> list[DeadLetter]:
         prefix = changes.pop("prefix", "letter")
+        payload = changes.pop("payload", "numbered")
         found = [
             a_letter(
-                f'{{"order": {number}}}'.encode(),
+                f'{{"order": {number}}}'.encode() if payload == "numbered" else payload,
                 **{
                     "letter_id": f"{prefix}-{number}",
                     "original_message_id": f"message-{number}",

@@ -67,8 +67,14 @@ async def test_an_import_is_audited_also_if_it_brings_nothing_new() -> None:
 
     first, second = await operations(other)
     assert (first.who, first.verb, first.selection) == (other.desk.who, "letters.import", "lines 1 to 4 of a.jsonl")
-    assert (first.count, first.detail) == (3, {"refused": 1, "new": 3, "reopened": 0, "resolved": 0, "known": 0})
-    assert (second.count, second.detail) == (3, {"refused": 1, "new": 0, "reopened": 0, "resolved": 0, "known": 3})
+    assert (first.count, first.detail) == (
+        3,
+        {"refused": 1, "new": 3, "reopened": 0, "resolved": 0, "known": 0, "incidents": 1},
+    )
+    assert (second.count, second.detail) == (
+        3,
+        {"refused": 1, "new": 0, "reopened": 0, "resolved": 0, "known": 3, "incidents": 0},
+    )
     letters = [one.letter_id for one in (await other.desk.store.records()).rows if one.letter_id]
     assert sorted(letters) == ["letter-0", "letter-1", "letter-2"]
 

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.errors import LetterNotFound, NotAllowed
+from redrive.core.errors import LetterNotFound, NotAllowed, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.query import Query
 from redrive.triage import audit, editor, letters, retention
@@ -159,3 +159,41 @@ async def test_content_is_compared_by_its_hash_with_the_original_and_with_edits(
     assert (edited.same, edited.edit) == (False, 1)
     assert (other.same, other.edit) == (False, None)
     assert same.letter_sha256 == same.content_sha256 != other.content_sha256
+
+
+async def test_a_letter_is_named_by_its_id_or_by_that_of_its_dlq_entry() -> None:
+    bench = Bench()
+    await bench.collect(1, dlq_entry_id="17-0")
+    await bench.collect(1, prefix="mail", queue="mails", dlq_entry_id="17-0")
+
+    assert (await letters.named(bench.desk, "mail-0")).letter.letter_id == "mail-0"
+    assert (await letters.named(bench.desk, "17-0", queue="orders")).letter.letter_id == "letter-0"
+    with pytest.raises(StateConflict, match="mails on memory, orders on memory"):
+        await letters.named(bench.desk, "17-0")
+    for name, queue in (("", None), ("nobody", None), ("letter-0", "mails"), ("17-0", "nowhere")):
+        with pytest.raises(LetterNotFound):
+            await letters.named(bench.desk, name, queue=queue)
+
+
+async def test_a_purge_without_an_age_also_takes_what_fails_tomorrow() -> None:
+    bench = Bench()
+    await bench.collect(2, failed_at=bench.clock.now() + timedelta(days=1))
+
+    done = await letters.purge(bench.desk, Query(queue="orders"))
+
+    assert done.count.number == 2
+    assert done.words == "queue=orders, state=open|redriving|resolved|discarded|parked"
+
+
+async def test_one_letter_is_discarded_as_it_was_looked_at() -> None:
+    bench = Bench()
+    await bench.collect(1)
+    seen = await bench.get()
+    await editor.edit(bench.desk, "letter-0", body=b"changed")
+
+    with pytest.raises(StateConflict, match="has changed since"):
+        await letters.discard_one(bench.desk, seen)
+    await letters.discard_one(bench.desk, await bench.get(), why="a test")
+    await letters.discard_one(bench.desk, await bench.get())
+
+    assert (await bench.get()).life.state is LetterState.DISCARDED

@@ -3,12 +3,13 @@ from typing import Any
 
 import pytest
 
-from redrive.core.errors import ConfigError, NotAllowed, StateConflict
+from redrive.core.errors import ConfigError, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports import Options
 from redrive.core.redrive import RedriveState, Target
 from redrive.triage import audit, letters, redrives
 from redrive.triage.redrives import Plan, Terms
+from redrive.triage.selection import Wanted
 from tests.unit.triage.bench import Bench
 
 
@@ -72,7 +73,7 @@ async def test_a_plan_says_what_it_leaves_out_and_what_it_cannot_reach() -> None
     assert planned.preview.count == 3
     assert planned.remarks == [
         "1 left out: discarded",
-        "1 left out: parked, at the generation cap; --over-cap sends them all the same",
+        "1 left out: parked, at the generation cap; sent only if over-cap is asked for",
         "no broker named 'kafka' is at hand: its letters cannot be sent from here",
     ]
     assert (await plan(bench, over_cap=True)).preview.by_state == {"open": 3, "parked": 1}
@@ -101,10 +102,70 @@ async def test_a_redrive_is_created_as_planned_and_audited() -> None:
     assert (record.verb, record.count) == ("letters.redrive", 10)
 
 
+async def recall(bench: Bench, token: str, **terms: Any) -> Plan:
+    wanted = Wanted(everything=True)
+    return await redrives.recall(bench.desk, wanted, Terms(**terms), token, brokers=bench.brokers, random=Random(2))
+
+
+async def preview(bench: Bench, **terms: Any) -> Plan:
+    return await redrives.plan(
+        await bench.selection(everything=True), Terms(**terms), brokers=bench.brokers, random=Random(1)
+    )
+
+
+async def test_what_was_previewed_is_recalled_and_letters_that_came_since_are_left_alone() -> None:
+    bench = Bench()
+    await bench.collect(5)
+    token = (await preview(bench, canary=(1,))).token
+    await bench.collect(3, prefix="later")
+
+    recalled = await recall(bench, token, canary=(1,))
+
+    assert [*recalled.selection.versions()] == [f"letter-{number}" for number in range(5)]
+    assert recalled.sizes == (1, 4)
+
+
+async def test_what_changed_since_the_preview_is_not_sent() -> None:
+    bench = Bench()
+    await bench.collect(5)
+    token = (await preview(bench)).token
+    await letters.discard(bench.desk, await bench.selection(letter_ids=["letter-2"]))
+
+    with pytest.raises(StateConflict, match="look again"):
+        await recall(bench, token)
+
+
+async def test_other_terms_than_those_previewed_are_not_what_was_previewed() -> None:
+    bench = Bench()
+    await bench.collect(5)
+    token = (await preview(bench, canary=(1,))).token
+
+    with pytest.raises(StateConflict, match="not what was previewed"):
+        await recall(bench, token)
+
+
+async def test_a_preview_of_nothing_does_not_let_in_what_came_since() -> None:
+    bench = Bench()
+    token = (await preview(bench)).token
+    await bench.collect(1)
+
+    with pytest.raises(StateConflict):
+        await recall(bench, token)
+
+
+@pytest.mark.parametrize("token", ["", "5", "x.abc", ".", "-1.abc", "٣.abc", "9" * 5000 + ".a", "12345678.a"])
+async def test_a_token_that_is_none_is_refused(token: str) -> None:
+    bench = Bench()
+    await bench.collect(1)
+
+    with pytest.raises(ConfigError, match="expected the token of a dry run"):
+        await recall(bench, token)
+
+
 async def test_there_is_no_redrive_of_nothing() -> None:
     bench = Bench()
 
-    with pytest.raises(NotAllowed, match="nothing to send back"):
+    with pytest.raises(StateConflict, match="nothing to send back"):
         await redrives.create(bench.desk, await plan(bench))
 
 

@@ -1,113 +1,25 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from random import Random
-from typing import Any
 
 import pytest
 
-from redrive.brokers.memory import MemoryBroker
-from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.event import (
     CollectorLagged,
     ConsumerPaused,
-    Event,
     LetterRefused,
     WorkerStarted,
     WorkerStopped,
 )
-from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.message import Message
-from redrive.core.ports import Depth, Options
+from redrive.core.ports import Options
 from redrive.core.ports.store import Collected
 from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.wire import dump_outcome
-from redrive.stores.memory import MemoryStore
-from redrive.testing.clock import ManualClock
-from redrive.worker.collector import GROUP, Collector, is_collected
-from redrive.worker.outcomes import Surroundings
+from redrive.worker.collector import GROUP, is_collected
 from tests.unit.core.letters import a_letter
-
-
-class Events(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
-
-    def of(self, kind: type) -> list[Any]:
-        return [event for event in self if isinstance(event, kind)]
-
-
-class Bench:
-    """A memory broker with dead letters, and a store that can be told to misbehave."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.broker = MemoryBroker(clock=self.clock)
-        self.kept = MemoryStore(clock=self.clock)
-        self.events = Events()
-        self.away = False
-        self.refuses: Callable[[DeadLetter], bool] = lambda _: False
-        self.batches: list[int] = []
-        self.tended = 0
-
-    async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
-        if self.away:
-            raise StoreUnavailable("the store is away")
-        if any(self.refuses(letter) for letter in letters):
-            raise StoreError("a letter cannot be kept")
-        self.batches.append(len(letters) + len(outcomes))
-        return await self.kept.collect(letters, outcomes)
-
-    async def tend(self) -> bool:
-        self.tended += 1
-        return await self.kept.tend()
-
-    async def die(self, count: int, *, queue: str = "orders", **changes: Any) -> None:
-        for number in range(count):
-            letter = a_letter(b"%d" % number, letter_id=f"{queue}-{number}", queue=queue, broker="memory")
-            await self.broker.dead_letters(queue).send(replace(letter, **changes))
-
-    def collector(self, **options: Any) -> Collector:
-        around = Surroundings(self.clock, self.events, Random(1))
-        store: Any = self  # collect and tend are all that is asked of it
-        return Collector(self.broker, store, around=around, **options)
-
-    @asynccontextmanager
-    async def collecting(self, **options: Any) -> AsyncIterator[Collector]:
-        collector = self.collector(**options)
-        ticking: asyncio.Future[None] | None = None
-        try:
-            async with collector:
-                try:
-                    yield collector
-                finally:
-                    ticking = asyncio.ensure_future(self.until(lambda: False))  # stopping may wait for the clock
-        finally:
-            if ticking is not None:
-                ticking.cancel()
-
-    async def until(self, reached: Callable[[], bool]) -> None:
-        """Let time pass until something is so."""
-        while not reached():
-            for _ in range(30):
-                await asyncio.sleep(0)
-            self.clock.advance("500ms")
-
-    async def drained(self, collector: Collector) -> None:
-        done = asyncio.ensure_future(collector.drained())
-        await self.until(done.done)
-        done.result()
-
-    async def ids(self) -> list[str]:
-        return sorted(row.letter_id for row in await self.kept.select(Query(), limit=10_000))
-
-    async def depth(self, queue: str = "orders.dlq") -> Depth:
-        return await self.broker.depth(queue, group=GROUP)
-
+from tests.unit.worker.collector_bench import Bench
 
 # ----------------------------------------------------------------------------------------------- what it does
 
@@ -124,6 +36,19 @@ async def test_letters_move_from_the_dlq_into_the_store() -> None:
     assert collector.collected == Collected(new=25)
     assert (await bench.kept.get("orders-7")).letter.payload == b"7"
     assert (await bench.kept.get("orders-7")).letter.collected_at is not None
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["moved", "copied"])
+async def test_a_letter_knows_the_entry_it_was_collected_from(keep: bool) -> None:  # noqa: FBT001 - a parameter
+    bench = Bench()
+    await bench.die(2, dlq_entry_id="of another DLQ")
+    entries = {one.letter.letter_id: one.entry_id for one in await bench.broker.dead_letters("orders").peek(10)}
+
+    async with bench.collecting(keep=keep) as collector:
+        await bench.drained(collector)
+    rows = await bench.kept.select(Query(), limit=10)
+
+    assert {row.letter_id: row.dlq_entry_id for row in rows} == entries
 
 
 async def test_every_queue_with_a_dlq_is_found_also_one_that_comes_later() -> None:
@@ -250,6 +175,19 @@ async def test_a_letter_that_the_store_refuses_becomes_a_stub_that_points_to_its
     assert entry.letter.payload == b"3"
     assert (await bench.depth()).held == 1
     assert [event.message_id for event in bench.events.of(LetterRefused)] == [entry.entry_id]
+
+
+async def test_a_stub_has_short_names_whatever_the_letter_had() -> None:
+    bench = Bench()
+    bench.refuses = lambda letter: max(len(letter.error_type), len(letter.fingerprint)) > 1000
+    await bench.die(1, error_type="\u00e4" * 5000, fingerprint="f" * 5000)
+
+    async with bench.collecting() as collector:
+        await bench.until(lambda: collector.collected.new == 1)
+    (row,) = (await bench.kept.find(Query())).rows
+
+    assert (row.error_type[:9], row.fingerprint[:9]) == ("\u00e4" * 9, "f" * 9)
+    assert (await bench.depth()).held == 1
 
 
 async def test_a_letter_whose_stub_is_refused_too_stays_and_the_others_go_past_it() -> None:

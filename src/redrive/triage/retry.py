@@ -1,0 +1,79 @@
+"""One letter sent back at once: a redrive of one, which whoever asks carries out to the point where it is sent."""
+
+import asyncio
+import contextlib
+from typing import NamedTuple
+from uuid import uuid4
+
+from redrive.core.errors import BrokerError, BrokerUnavailable, DeadLetterError, StateConflict, StoreError
+from redrive.core.life import LetterState
+from redrive.core.ports.store import StoredLetter
+from redrive.core.redrive import Planned, Redrive, Target, target_of
+from redrive.triage.desk import Desk
+from redrive.triage.redriver import LEASE
+from redrive.triage.redrives import Brokers
+from redrive.triage.sending import send_back_of
+
+
+class Retried(NamedTuple):
+    """The message that a letter was sent back as, and the redrive that waits for its answer."""
+
+    redrive_id: str
+    message_id: str
+
+
+async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retried:
+    """Claim, publish and record one letter, as it was looked at. A redriver hears what becomes of it.
+
+    Raises `StateConflict` for a letter that is not open or has changed, `DeadLetterError` for one without a payload,
+    and `BrokerUnavailable`: then it stays claimed, and a redriver sends it as soon as the broker is there.
+    """
+    letter = stored.letter
+    if stored.life.state is not LetterState.OPEN:
+        raise StateConflict(f"letter {letter.letter_id} is {stored.life.state}: only an open one can be retried")
+    if letter.payload is None and not stored.edits:
+        raise DeadLetterError(f"letter {letter.letter_id} keeps no payload: there is nothing to send back")
+    if letter.broker not in brokers:
+        raise BrokerError(f"no broker named {letter.broker!r} is at hand: the letter cannot be sent from here")
+    owner = uuid4().hex
+    redrive = await _begin(desk, stored, owner=owner)
+    try:
+        async with asyncio.timeout(LEASE.total_seconds()):
+            message_id = await _send(desk, redrive, letter.letter_id, brokers=brokers)
+    except (BrokerUnavailable, TimeoutError) as error:
+        raise BrokerUnavailable(
+            f"{str(error) or 'the broker does not answer'}; letter {letter.letter_id} is claimed by redrive"
+            f" {redrive.redrive_id}, which sends it as soon as the broker is there"
+        ) from error
+    finally:
+        with contextlib.suppress(StoreError):
+            now = desk.clock.now()
+            await desk.store.take(redrive.redrive_id, owner=owner, now=now, until=now)
+    return Retried(redrive.redrive_id, message_id)
+
+
+async def _begin(desk: Desk, stored: StoredLetter, *, owner: str) -> Redrive:
+    letter, now = stored.letter, desk.clock.now()
+    came_from = Target(letter.broker, letter.queue, letter.group)
+    redrive = Redrive(
+        redrive_id=uuid4().hex[:12],
+        created_at=now,
+        by=desk.who,
+        selection=f"letter={letter.letter_id}",
+        total=1,
+        targets=(target_of(came_from, to="lane", target_queue=None),),
+        failed_on=(letter.app_version,) if letter.app_version else (),
+    )
+    act = desk.act("letters.redrive", selection=redrive.selection, count=1, redrive_id=redrive.redrive_id)
+    item = Planned(letter.letter_id, stored.life.version)
+    await desk.store.create(redrive, [item], act=act, owner=owner, until=now + LEASE)
+    return redrive
+
+
+async def _send(desk: Desk, redrive: Redrive, letter_id: str, *, brokers: Brokers) -> str:
+    claimed = await desk.store.claim(redrive.redrive_id, step=0, limit=1)
+    if not claimed:
+        raise StateConflict(f"letter {letter_id} has changed since it was looked at")
+    (message_id,) = await brokers[claimed[0].broker].send_back([send_back_of(redrive, claimed[0])])
+    await desk.store.sent(redrive.redrive_id, {letter_id: message_id}, at=desk.clock.now())
+    return message_id
