@@ -21,6 +21,7 @@ from redrive.core.message import Message, as_headers, without_reserved
 from redrive.core.ports import Broker, Clock, Obituary
 from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
+from redrive.triage.redriver import Redriver
 from redrive.worker.alerting import AlertThreshold
 from redrive.worker.consumer import Consumer, ConsumerOptions, Treatment
 from redrive.worker.crew import GRACE, Crew, Duty
@@ -179,8 +180,11 @@ class App:
             return
         try:
             own = sorted({consumer.dlq for consumer in self.consumers if consumer.dlq is not None})
-            async with self, wiring.way_back(self.broker, store, dlqs=own, clock=self._clock, sink=self.bus):
-                yield True
+            async with self:
+                collecting = wiring.collector(self.broker, store, dlqs=own, clock=self._clock, sink=self.bus)
+                redriver = Redriver(store, {self.broker.name: self.broker}, clock=self._clock, sink=self.bus)
+                async with wiring.way_back([collecting], redriver, clock=self._clock, sink=self.bus):
+                    yield True
         finally:
             await store.aclose()
 

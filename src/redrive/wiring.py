@@ -5,7 +5,7 @@ Each adapter is imported when a URL asks for it; a missing extra names the exact
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TypedDict, Unpack
 from urllib.parse import unquote, urlsplit
 
 from redrive.clock import SystemClock
+from redrive.config import BrokerSettings
 from redrive.core.context import ContextSpec
 from redrive.core.errors import ConfigError, LetterNotFound, QueueNotFound
 from redrive.core.event import BrokerFaulted
@@ -45,11 +46,11 @@ def connect(url: str, *, clock: Clock | None = None, sink: EventSink | None = No
     return known[kind](url, name or kind, clock=clock or SystemClock(), sink=sink)
 
 
-def connect_existing(url: str) -> Broker:
-    """As `connect`, for a look: a file that is not there is not begun. Raises `QueueNotFound` instead."""
-    if urlsplit(url).scheme == "sqlite" and not (path := _sqlite_path(url)).exists():
+def connect_existing(place: BrokerSettings, *, clock: Clock | None = None, sink: EventSink | None = None) -> Broker:
+    """The broker of the settings, for a look: a file that is not there is not begun. Raises `QueueNotFound` instead."""
+    if urlsplit(place.url).scheme == "sqlite" and not (path := _sqlite_path(place.url)).exists():
         raise QueueNotFound(f"no queue file at {path}; publishing or a worker begins one")
-    return connect(url)
+    return connect(place.url, name=place.name, clock=clock, sink=sink)
 
 
 REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "redis+cluster")
@@ -98,7 +99,7 @@ def attempt_counter(url: str, *, prefix: str = "redrive") -> AttemptCounter:
 def open_store(url: str, *, clock: Clock | None = None) -> Store:
     """The letter store at a URL; nothing is opened until it is used. Raises `ConfigError`, `MissingExtra`."""
     scheme = urlsplit(url).scheme
-    known = {"sqlite": _sqlite_store, "memory": _memory_store}
+    known = {"sqlite": _sqlite_store, "memory": _memory_store} | dict.fromkeys(POSTGRES_SCHEMES, _postgres_store)
     if scheme not in known:
         raise ConfigError(f"store: expected a URL such as {_STORE_EXAMPLES}, got {mask_url(url)!r}")
     return known[scheme](url, clock or SystemClock())
@@ -111,13 +112,24 @@ def open_existing_store(url: str, *, clock: Clock | None = None) -> Store:
     return open_store(url, clock=clock)
 
 
-_STORE_EXAMPLES = "sqlite:///letters.db (a file here), sqlite:////var/lib/letters.db (an absolute path) or memory://"
+POSTGRES_SCHEMES = ("postgresql", "postgres")
+
+_STORE_EXAMPLES = (
+    "sqlite:///letters.db (a file here), sqlite:////var/lib/letters.db (an absolute path),"
+    " postgresql://user:password@host/database or memory://"
+)
 
 
 def _sqlite_store(url: str, clock: Clock) -> Store:
     from redrive.stores.sql import SqlStore
 
     return SqlStore(_sqlite_path(url, what="store"), clock=clock)
+
+
+def _postgres_store(url: str, clock: Clock) -> Store:
+    from redrive.stores.sql import SqlStore
+
+    return SqlStore(url, clock=clock)
 
 
 def _memory_store(_url: str, clock: Clock) -> Store:
@@ -131,7 +143,7 @@ def collector(
     store: LetterStore,
     *,
     queues: Sequence[str] | None = None,
-    dlqs: Sequence[str] = (),
+    dlqs: Sequence[str] | Mapping[str, str | None] = (),
     keep: bool = False,
     clock: Clock | None = None,
     sink: EventSink | None = None,
@@ -143,28 +155,30 @@ def collector(
 
 @asynccontextmanager
 async def way_back(
-    broker: Broker,
-    store: Store,
+    collectors: Sequence[Collector],
+    redriver: Redriver | None,
     *,
-    queues: Sequence[str] | None = None,
-    dlqs: Sequence[str] = (),
-    keep: bool = False,
-    clock: Clock | None = None,
-    sink: EventSink | None = None,
-) -> AsyncIterator[Collector]:
-    """Collect dead letters and carry out redrives for as long as the block lasts; gives the collector.
+    clock: Clock,
+    sink: EventSink,
+    patient: bool = False,
+) -> AsyncIterator[None]:
+    """Collect dead letters and carry out redrives for as long as the block lasts.
 
-    What is under way at the end goes on elsewhere, or later. Raises `BrokerUnavailable` at the start only.
+    What is under way at the end goes on elsewhere, or later. A broker or a store that goes away is waited for; a broker
+    that is away at the start too, if `patient`. Raises `BrokerUnavailable` otherwise.
     """
-    clock, sink = clock or SystemClock(), sink or Bus(EventLog())
-    redriver = Redriver(store, {broker.name: broker}, clock=clock)
-    async with collector(broker, store, queues=queues, dlqs=dlqs, keep=keep, clock=clock, sink=sink) as collecting:
-        serving = asyncio.create_task(_serve(redriver, clock=clock, sink=sink))
-        try:
-            yield collecting
-        finally:
+    serving = None
+    try:
+        for collecting in collectors:
+            await collecting.start(patient=patient)
+        if redriver is not None:
+            serving = asyncio.create_task(_serve(redriver, clock=clock, sink=sink))
+        yield
+    finally:
+        if serving is not None:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
+        await asyncio.gather(*(collecting.stop() for collecting in collectors))
 
 
 async def _serve(redriver: Redriver, *, clock: Clock, sink: EventSink) -> None:

@@ -53,6 +53,17 @@ def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch: pytest.Monke
         wiring.connect("redis://here")
 
 
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+def test_a_missing_driver_for_postgres_is_named_with_its_pip_command(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "redrive.stores.sql.postgres", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "asyncpg" else name)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'redrive\[postgres\]'"):
+        wiring.open_store(f"{scheme}://ann@here/letters")
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -48,7 +48,7 @@ class Receipt:
     number: int
 
 
-BROKER = load_settings().broker
+BROKER = load_settings().broker.url
 VERSION = deployed_version(BROKER)
 
 app = App(BROKER, name=GROUP, version=VERSION, grace=3)
