@@ -1,0 +1,175 @@
+"""What went wrong, as problem+json (RFC 9457): the one place that knows which error has which HTTP status."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from redrive.api.headers import SECURITY
+from redrive.core.errors import (
+    BrokerError,
+    BrokerUnavailable,
+    ConfigError,
+    DeadLetterError,
+    LetterNotFound,
+    NotAllowed,
+    QueueNotFound,
+    RedriveError,
+    StateConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from redrive.core.printable import printable
+from redrive.core.url import mask_url
+from redrive.core.wire.plain import dump
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER = "5"  # seconds: about what a store or a broker needs to come back from a restart
+
+_STATUS: Mapping[type[RedriveError], HTTPStatus] = {
+    ConfigError: HTTPStatus.BAD_REQUEST,
+    NotAllowed: HTTPStatus.FORBIDDEN,
+    LetterNotFound: HTTPStatus.NOT_FOUND,
+    QueueNotFound: HTTPStatus.NOT_FOUND,
+    StateConflict: HTTPStatus.CONFLICT,
+    DeadLetterError: HTTPStatus.CONFLICT,
+    StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    BrokerUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    StoreError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a letter that the store cannot keep
+    BrokerError: HTTPStatus.CONFLICT,  # the broker is there and says no
+}
+
+PROBLEM_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "Every mistake, where there may be several.",
+            "items": {
+                "type": "object",
+                "required": ["at", "detail"],
+                "properties": {"at": {"type": "string"}, "detail": {"type": "string"}},
+            },
+        },
+    },
+}
+PROBLEM_REF = {"$ref": "#/components/schemas/Problem"}
+
+
+class Problem(JSONResponse):
+    """An answer that says what went wrong."""
+
+    media_type = "application/problem+json"
+
+    def render(self, content: Any) -> bytes:
+        return dump(content)
+
+
+class BadRequest(HTTPException):
+    """A request that makes no sense, for a reason that only a route knows."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(HTTPStatus.BAD_REQUEST, detail)
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    errors: Sequence[Mapping[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Problem:
+    """The answer for a problem. Text from strangers is made harmless; passwords in URLs are masked."""
+    found = HTTPStatus(status)
+    content: dict[str, Any] = {
+        "type": "about:blank",
+        "title": found.phrase,
+        "status": found.value,
+        "detail": _shown(detail),
+    }
+    if errors:
+        content["errors"] = [{name: _shown(text) for name, text in error.items()} for error in errors]
+    return Problem(content, found.value, headers=None if headers is None else dict(headers))
+
+
+def status_of(error: RedriveError) -> HTTPStatus:
+    """The status of an error: that of its nearest kind; one that nobody thought of is ours to mend."""
+    for kind in type(error).__mro__:
+        if kind in _STATUS:
+            return _STATUS[kind]
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def problem_of(error: RedriveError) -> Problem:
+    """The answer for an error of ours."""
+    status = status_of(error)
+    if status is HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise error
+    mistakes = error.mistakes if isinstance(error, ConfigError) else ()
+    errors = [dict(zip(("at", "detail"), _located(mistake), strict=True)) for mistake in mistakes]
+    headers = {"Retry-After": RETRY_AFTER} if status is HTTPStatus.SERVICE_UNAVAILABLE else None
+    return problem(status, "; ".join(mistakes) or str(error), errors=errors, headers=headers)
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Let every error of an app be answered as a problem."""
+    app.add_exception_handler(RedriveError, _on_ours)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(StarletteHTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_surprise)
+
+
+async def _on_ours(request: Request, error: Exception) -> Problem:
+    if not isinstance(error, RedriveError):
+        raise error
+    if type(error) is StoreError and request.method == "GET":
+        error = StoreUnavailable(str(error))  # nothing was to be kept: it is not the request that is at fault
+    return problem_of(error)
+
+
+async def _on_invalid(_: Request, error: Exception) -> Problem:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    # Without what was sent: it may hold secrets, be huge, or not be sayable in JSON.
+    errors = [{"at": ".".join(map(str, one["loc"])), "detail": str(one["msg"])} for one in error.errors()]
+    detail = "; ".join(f"{one['at']}: {one['detail']}" for one in errors[:_TOLD])
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=errors[:_LISTED])
+
+
+_TOLD = 5
+_LISTED = 100
+
+
+async def _on_http(_: Request, error: Exception) -> Problem:
+    if not isinstance(error, StarletteHTTPException):
+        raise error
+    return problem(error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _on_surprise(request: Request, error: Exception) -> Problem:
+    log.error("%s %s failed", request.method, printable(request.url.path), exc_info=error)
+    # Made outside of the layer that adds these to every other answer.
+    return problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "this is a mistake of the service; its log says more", headers=SECURITY
+    )
+
+
+def _located(mistake: str) -> tuple[str, str]:
+    """`rate: expected …` as what it is about, and what is said."""
+    at, colon, said = mistake.partition(": ")
+    return (at, said) if colon else ("", mistake)
+
+
+def _shown(text: str) -> str:
+    return printable(mask_url(text))

@@ -1,0 +1,45 @@
+import pytest
+
+from tests.unit.api.stage import Stage
+
+
+async def test_the_audit_is_read_latest_first_and_page_by_page() -> None:
+    async with Stage() as stage:
+        await stage.collect(1, fingerprint="f0")
+        for verb in ("mute", "resolve", "reopen"):
+            await stage.post(f"/incidents/f0/{verb}")
+
+        first = await stage.ask("/audit?limit=2")
+        second = await stage.next_of(first)
+
+        assert [one["verb"] for one in first.json()] == ["incidents.reopen", "incidents.resolve"]
+        assert [(one["verb"], one["who"]) for one in second.json()] == [("incidents.mute", "local")]
+        assert "link" not in second.headers
+
+
+async def test_the_audit_of_one_letter_has_only_what_was_done_to_it() -> None:
+    async with Stage() as stage:
+        await stage.collect(2)
+        for letter in ("letter-0", "letter-1"):
+            await stage.store.note(letter, "x", act=stage.desk.act("letters.note"))
+
+        found = (await stage.ask("/audit", params={"letter_id": "letter-1"})).json()
+
+        assert [(one["verb"], one["letter_id"]) for one in found] == [("letters.note", "letter-1")]
+
+
+async def test_the_chain_of_the_audit_is_verified() -> None:
+    async with Stage() as stage:
+        await stage.collect(1, fingerprint="f0")
+        await stage.post("/incidents/f0/mute")
+
+        assert (await stage.ask("/audit/verify")).json() == {"holds": True, "broken": None}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/audit?after=x", 400), ("/audit?letter_id=", 422), ("/audit?limit=-1", 422), ("/audit?letter=x", 422)],
+)
+async def test_parameters_that_make_no_sense_are_refused(path: str, status: int) -> None:
+    async with Stage() as stage:
+        assert (await stage.ask(path)).status_code == status
