@@ -8,7 +8,7 @@ NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit check fmt crash failover bench-redis bench-sqlite bench-store clean
+.PHONY: help setup run test test-unit check fmt crash failover bench-redis bench-service bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ failover: setup ## Kill Redis primaries under load, and count what is lost by du
 
 bench-redis: setup ## Measure the Redis broker beside a hand-written loop and its peers
 	@$(BIN)/python -m benchmarks.redis $(ARGS)
+
+bench-service: setup ## Measure the service at a million letters, on SQLite and PostgreSQL
+	@$(BIN)/python -m benchmarks.service $(ARGS)
 
 bench-sqlite: setup ## Measure the SQLite broker beside a hand-written loop
 	@$(BIN)/python -m benchmarks.sqlite $(ARGS)

@@ -1,25 +1,42 @@
 import subprocess
 import sys
 
+import pytest
+
 from benchmarks.runs import ROOT
+from benchmarks.service.reading import READS
 from benchmarks.sqlite.cases import cases
+from benchmarks.store import copying
+from tests.servers.install import require
+from tests.servers.postgres import POSTGRES
 
 
-def test_the_sqlite_benchmark_runs_to_its_end_and_has_a_row_for_each_case() -> None:
-    flags = ("--quick", "--scale", "0.0005", "--repeats", "1")
+def rows_of(program: str, *flags: str) -> list[str]:
+    """What the rows of all tables of a benchmark begin with; one that leaves the document as it is."""
     document = ROOT / "docs" / "benchmarks.md"
     before = document.read_bytes()
     ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks.sqlite", *flags],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        [sys.executable, "-m", program, *flags], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert ended.returncode == 0, ended.stderr
-    rows = [line.split("|")[1].strip() for line in ended.stdout.splitlines() if line.startswith("| ")]
+    assert document.read_bytes() == before
+    return [line.split("|")[1].strip() for line in ended.stdout.splitlines() if line.startswith("| ")]
+
+
+def test_the_sqlite_benchmark_runs_to_its_end_and_has_a_row_for_each_case() -> None:
+    rows = rows_of("benchmarks.sqlite", "--quick", "--scale", "0.0005", "--repeats", "1")
+
     assert {case.name for case in cases(0.0005)} <= {*rows}
     assert len([row for row in rows if "÷" in row or "RSS" in row]) == 3
-    assert document.read_bytes() == before
+
+
+@pytest.mark.parametrize(("store", "name"), [("sqlite", "SQLite"), ("postgres", "PostgreSQL")])
+def test_the_service_benchmark_runs_to_its_end_and_has_a_row_for_each_case(store: str, name: str) -> None:
+    if store == "postgres":
+        require(POSTGRES)
+
+    rows = rows_of("benchmarks.service", "--quick", "--letters", "500", "--repeats", "1", "--stores", store)
+
+    assert {*READS, *(case.name for case in copying.cases(500, store=name))} <= {*rows}
+    assert [row.partition(":")[0] for row in rows if "p95" in row or "÷" in row] == [name, "CPU ÷ bare", "CPU ÷ bare"]

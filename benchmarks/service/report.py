@@ -1,0 +1,68 @@
+"""The results on the service as Markdown."""
+
+from collections.abc import Mapping, Sequence
+
+from benchmarks import markdown, tables
+from benchmarks.measure import Sample, Spread, percentile
+from benchmarks.runs import Samples
+from benchmarks.service.reading import READS
+from benchmarks.store.report import costs, pairs
+from benchmarks.tables import Goal
+
+MOST_MILLIS = 100.0
+MOST_CPU = 4.0
+
+
+def name_of(read: str, *, store: str) -> str:
+    """The name of a case that asks this."""
+    return f"{store}: {read}"
+
+
+def reads(samples: Samples, *, filled: Mapping[str, Mapping[str, float]], conditions: str) -> str:
+    """How long answers took by store, and how the stores were filled."""
+    parts = [conditions, tables.goals([_slowest(samples, store) for store in filled])]
+    for store in filled:
+        parts += [f"### {store}", _answers(samples, store)]
+    return "\n\n".join([*parts, "### Filling", _filling(filled)])
+
+
+def copying(samples: Samples, *, conditions: str) -> str:
+    """What a letter costs on its way in and back, beside bare loops."""
+    goals = [
+        Goal(f"CPU ÷ bare: {ours}", tables.ratio(samples, ours, to=bare, of=tables.total_micros), at_most=MOST_CPU)
+        for bare, ours in pairs(samples)
+    ]
+    return "\n\n".join([conditions, tables.goals(goals), costs(samples)])
+
+
+def _slowest(samples: Samples, store: str) -> Goal:
+    taken = {read: _within(samples[name_of(read, store=store)], 0.95) for read in READS}
+    read = max(taken, key=lambda read: taken[read].median)
+    return Goal(f"{store}: p95, ms, worst: {read}", taken[read], at_most=MOST_MILLIS)
+
+
+def _within(runs: Sequence[Sample], share: float) -> Spread:
+    """Milliseconds within which this share of a run's answers came."""
+    return Spread.of(percentile(run.times, share) * 1000 for run in runs)
+
+
+def _answers(samples: Samples, store: str) -> str:
+    served = any(run.server_micros for read in READS for run in samples[name_of(read, store=store)])
+    header = ["", "p50, ms", "p95, ms", "service: CPU ms per request", "service: largest RSS, MB"]
+    rows = []
+    for read in READS:
+        runs = samples[name_of(read, store=store)]
+        spreads = [_within(runs, 0.5), _within(runs, 0.95), Spread.of(run.micros / 1000 for run in runs)]
+        row = [read, *map(markdown.spread, spreads), markdown.number(max(run.peak_rss for run in runs) / 1e6)]
+        if served:
+            row.append(markdown.spread(Spread.of(run.server_micros / 1000 for run in runs)))
+        rows.append(row)
+    return markdown.table([*header, *(["database server: CPU ms per request"] if served else [])], rows)
+
+
+def _filling(filled: Mapping[str, Mapping[str, float]]) -> str:
+    rows = []
+    for store, of in filled.items():
+        rate = of["letters"] / (of["collecting"] + of["indexing"])
+        rows.append([store, markdown.number(rate), markdown.number(of["bytes"] / of["letters"])])
+    return markdown.table(["", "collected and indexed per second", "bytes per letter"], rows)
