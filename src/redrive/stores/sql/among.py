@@ -1,7 +1,7 @@
 """Which of many texts: a condition with one parameter whatever their number, so that its statement is made once."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Dialect, String, TypeDecorator, bindparam
@@ -9,7 +9,6 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.sql.type_api import _BindProcessorType
 from sqlalchemy.types import TypeEngine
 
 from redrive.stores.sql.types import escaped
@@ -46,7 +45,7 @@ class _Texts(TypeDecorator[Sequence[str]]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return ARRAY(String()) if dialect.name == "postgresql" else String()
 
-    def bind_processor(self, dialect: Dialect) -> _BindProcessorType[Sequence[str]]:
+    def bind_processor(self, dialect: Dialect) -> Callable[[Sequence[str] | None], Any]:
         if dialect.name == "postgresql":
-            return lambda texts: [*map(escaped, texts)]
-        return lambda texts: json.dumps([*map(escaped, texts)])
+            return lambda texts: [*map(escaped, texts or ())]
+        return lambda texts: json.dumps([*map(escaped, texts or ())])

@@ -117,7 +117,7 @@ def _out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
 def _load(connection: Connection, chosen: Sequence[RowMapping]) -> dict[str, _Loaded]:
     letter_ids = [item["letter_id"] for item in chosen]
     edited = edits.latest(connection, letter_ids)
-    rows = connection.execute(_LETTERS.where(among(letter.c.letter_id, letter_ids))).mappings()
+    rows = connection.execute(_LETTERS.where(among(letter.c.letter_id, letter_ids))).mappings().all()
     return {row["letter_id"]: _Loaded(row, edited.get(row["letter_id"])) for row in rows}
 
 

@@ -101,7 +101,7 @@ def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[Redri
 def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Known]:
     found = {}
     for some in chunks(letter_ids):
-        rows = connection.execute(select(*_STANDING, *SPOT).where(among(letter.c.letter_id, some)))
+        rows = connection.execute(select(*_STANDING, *SPOT).where(among(letter.c.letter_id, some))).all()
         for letter_id, seq, generation, version, died_in, queue, state_name, *rest in rows:
             state = STATES[state_name]
             standing = Standing(Life(state, generation, version), died_in, Spot(queue, state, *rest))

@@ -59,7 +59,7 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     moved = []
     for some in chunks(sorted({one.letter_id for one in answers})):
         known = among(redrive_item.c.letter_id, some)
-        rows = connection.execute(_HEARD.where(known, redrive_item.c.generation.is_not(None)))
+        rows = connection.execute(_HEARD.where(known, redrive_item.c.generation.is_not(None))).all()
         for redrive_id, letter_id, generation, was, fingerprint, app_version in rows:
             status, version = ItemStatus(was), app_version
             for one in by_message.get((letter_id, generation), ()):
