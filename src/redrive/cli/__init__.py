@@ -12,7 +12,7 @@ app = App(
     name="redrive",
     help="""Retries, dead letters and a safe way back for message consumers.
 
-    Exit status: 0 done, 1 the answer is no, 2 wrong usage or settings, 3 no broker or store, 4 not found.
+    Exit status: 0 done, 1 the answer is no, 2 wrong usage or settings, 3 nobody answers, 4 not found.
     """,
     version_flags=["--version"],
     default_parameter=Parameter(negative=(), show_default=False),
@@ -25,11 +25,15 @@ _COMMANDS = {
     "publish": "Put messages into a queue.",
     "queues": "Show queues; pause and resume consumers.",
     "dlq": "Look into a dead letter queue; send letters back or remove them.",
+    "serve": "Collect, redrive and answer the REST API, in one process.",
     "collect": "Collect dead letters into the store, and carry out redrives.",
     "letters": "Look at collected dead letters, decide about them, send them back.",
     "incidents": "Letters that failed the same way: look at them, note, assign, mute, resolve.",
     "redrives": "What was sent back and what became of it: watch, pause, resume, cancel.",
     "audit": "Who did what to which letters, and whether that record still holds.",
+    "tokens": "Who may call the service: issue tokens, list and revoke them.",
+    "adopt": "Take over a DLQ that exists, whoever wrote it.",
+    "config": "Show the settings, and where each comes from.",
     "doctor": "Look for what could lose messages here.",
     "completion": "Print the completion script of a shell.",
 }

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from redrive.cli.desk import SHORT, STORE, AtStore, letter_named, open_desk
+from redrive.cli.anywhere import STORE, Anywhere, letter_named, open_clerk, rows_of
+from redrive.cli.desk import SHORT
 from redrive.cli.output import Column, Exit, complain, show, tell
 from redrive.core.audit import AuditRecord
-from redrive.core.errors import ConfigError
 
 audit = App(name="audit", help="Who did what to which letters, and whether that record still holds.")
 
@@ -30,31 +30,24 @@ async def list_records(
     letter: Annotated[str | None, Parameter(help="Only what was done to this letter.")] = None,
     count: Annotated[int, Parameter(help="How many, the latest first; 50 unless told.")] = 50,
     after: Annotated[str | None, Parameter(help="Go on behind the last page, as it said.")] = None,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Show what was done: one record per operation, and one per letter that it touched."""
-    from redrive.triage import audit as verbs
-
-    if count < 1:
-        raise ConfigError(f"--count: expected at least 1, got {count}")
-    async with open_desk(at) as desk:
-        letter_id = None if letter is None else await letter_named(desk, letter)
-        try:
-            page = await verbs.find(desk, letter_id=letter_id, limit=count, after=after)
-        except ValueError as error:
-            raise ConfigError(f"--after: {error}") from error
+    async with open_clerk(at) as clerk:
+        letter_id = None if letter is None else await letter_named(clerk.letters, letter)
+        page = await rows_of(
+            lambda limit, after: clerk.audit.find(letter_id, limit=limit, after=after), count=count, after=after
+        )
     show(map(asdict if at.json else _fact, page.rows), _COLUMNS, as_json=at.json, empty="nothing was done yet")
     if page.after is not None:
         complain([f"there are more: --after {page.after}"])
 
 
 @audit.command
-async def verify(*, at: AtStore = STORE) -> Exit:
+async def verify(*, at: Anywhere = STORE) -> Exit:
     """Follow the chain of records from the first to the last; exits with 1 at one that was changed."""
-    from redrive.triage import audit as verbs
-
-    async with open_desk(at) as desk:
-        broken = await verbs.verify(desk)
+    async with open_clerk(at) as clerk:
+        broken = await clerk.audit.verify()
     if broken is None:
         tell({"holds": True}, "the chain holds: no record was changed, removed or put in between", as_json=at.json)
         return Exit.OK

@@ -40,9 +40,12 @@ def _most(counts: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def show_progress(what: str, *, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal while the block lasts, if there is anything to do; call it with how many more are done."""
-    if not total or not sys.stderr.isatty():
+def show_progress(what: str, *, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal while the block lasts, if there is anything to do; call it with how many more are done.
+
+    A total of None is one that is not known.
+    """
+    if total == 0 or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console

@@ -9,16 +9,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from redrive.cli.target import Target
+from redrive.cli.target import BROKER_HELP
 from redrive.clock import SystemClock
-from redrive.config import check_apart, load_settings
-from redrive.core.errors import ConfigError, LetterNotFound
-from redrive.core.query import Query
+from redrive.config import BrokerSettings, Settings, load_settings
 from redrive.triage.desk import Desk
 
 SHORT = 12  # characters of a letter's id that tables show, and that name it where no other begins with them
-_FULL = 32
-_LEAST = 4
 
 
 @Parameter(name="*")
@@ -45,15 +41,23 @@ class AtBoth(AtStore):
 
     broker: Annotated[
         str | None,
-        Parameter(help="The broker's URL; else REDRIVE_BROKER, else redrive.toml, else sqlite:///redrive.db."),
+        Parameter(help=BROKER_HELP),
     ] = None
 
     @property
-    def target(self) -> Target:
-        """The broker alone. Raises `ConfigError` if it is the same file as the store."""
-        url = self.broker or load_settings().broker
-        check_apart(url, self.store_url)
-        return Target(broker=url, json=self.json)
+    def settings(self) -> Settings:
+        """The settings with these flags. Raises `ConfigError`, also if broker and store are one file."""
+        return load_settings(flags={"broker": self.broker, "store": self.store})
+
+    @property
+    def store_url(self) -> str:
+        """The store's URL, from the flag or the settings. Raises `ConfigError`."""
+        return self.settings.store
+
+    @property
+    def place(self) -> BrokerSettings:
+        """The broker, from the flag or the settings. Raises `ConfigError`."""
+        return self.settings.broker
 
 
 STORE = AtStore()
@@ -79,29 +83,3 @@ def whoever() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         return f"uid {os.getuid()}"
-
-
-async def letter_named(desk: Desk, name: str) -> str:
-    """The id of the letter whose id is, or begins with, this. Raises `LetterNotFound`, `ConfigError` for several."""
-    if not _LEAST <= len(name) < _FULL:
-        return name
-    found: list[str] = []
-    after: str | None = None
-    while True:
-        page = await desk.store.find(Query(text=name), limit=200, after=after)
-        found += [row.letter_id for row in page.rows if row.letter_id.startswith(name)]
-        after = page.after
-        if name in found:
-            return name
-        if len(found) > 1:
-            raise ConfigError(f"{name}: more than one letter begins so: {', '.join(found[:3])}; say more of its id")
-        if after is None:
-            break
-    if not found:
-        raise LetterNotFound(f"no letter {name!r} is in the store")
-    return found[0]
-
-
-async def letters_named(desk: Desk, names: tuple[str, ...]) -> tuple[str, ...]:
-    """As `letter_named`, for several."""
-    return tuple([await letter_named(desk, name) for name in names])

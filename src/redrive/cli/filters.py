@@ -22,7 +22,7 @@ class Filter:
 
     incident: Annotated[str | None, Parameter(help="Letters of this incident.")] = None
     queue: Annotated[str | None, Parameter(help="Letters of this queue.")] = None
-    state: Annotated[AnyState | None, Parameter(help="Letters in this state, or all.")] = None
+    state: Annotated[tuple[AnyState, ...], Parameter(help="Letters in this state, or all; may be given often.")] = ()
     reason: Annotated[Reason | None, Parameter(help="Why they were given up.")] = None
     error_type: Annotated[str | None, Parameter(help="The type of their last error, in full.")] = None
     error_code: Annotated[str | None, Parameter(help="The code of their last error.")] = None
@@ -33,15 +33,15 @@ class Filter:
     since: Annotated[str | None, Parameter(help="Failed since: 2h (ago), or 2026-01-31T08:00Z.")] = None
     until: Annotated[str | None, Parameter(help="Failed before: 2h (ago), or 2026-01-31T08:00Z.")] = None
 
-    def query(self, *, now: datetime, state: LetterState | None = None) -> Query:
-        """The query; `state` is meant where the flag says none. Raises `ConfigError` with every mistake at once."""
+    def query(self, *, now: datetime, states: tuple[LetterState, ...] = ()) -> Query:
+        """The query; `states` are meant where no flag says any. Raises `ConfigError` with every mistake at once."""
         mistakes: list[str] = []
         from_at = _instant("--since", self.since, now, mistakes)
         to_at = _instant("--until", self.until, now, mistakes)
         if mistakes:
             raise ConfigError(mistakes)
         return Query(
-            state=self._state(state),
+            states=states if not self.state else self._states(),
             reason=self.reason,
             queue=self.queue,
             error_type=self.error_type,
@@ -55,10 +55,13 @@ class Filter:
             text=self.text,
         )
 
-    def _state(self, usual: LetterState | None) -> LetterState | None:
-        if self.state is None:
-            return usual
-        return None if self.state == "all" else LetterState(self.state)
+    @property
+    def any_state(self) -> bool:
+        """Whether letters are asked for whatever their state."""
+        return "all" in self.state
+
+    def _states(self) -> tuple[LetterState, ...]:
+        return () if self.any_state else tuple(map(LetterState, self.state))
 
 
 EVERY = Filter()

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from redrive.cli.desk import SHORT, STORE, AtStore, open_desk
+from redrive.cli.anywhere import STORE, Anywhere, open_clerk, rows_of
+from redrive.cli.clerk import Incidents
+from redrive.cli.desk import SHORT
 from redrive.cli.output import Column, age, complain, preview, show, tell
 from redrive.cli.sheet import Part, block, tell_sheet
-from redrive.core.errors import ConfigError
 from redrive.core.likeness import Likeness
 from redrive.core.ports.store import IncidentRow
-from redrive.triage.desk import Desk
 
 if TYPE_CHECKING:
     from redrive.triage.incidents import Shown
@@ -53,18 +53,14 @@ async def list_incidents(
     ] = "open",
     count: Annotated[int, Parameter(help="How many, the latest first; 50 unless told.")] = 50,
     after: Annotated[str | None, Parameter(help="Go on behind the last page, as it said.")] = None,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Show incidents, the latest first."""
-    from redrive.triage import incidents as verbs
-
-    if count < 1:
-        raise ConfigError(f"--count: expected at least 1, got {count}")
-    async with open_desk(at) as desk:
-        try:
-            page = await verbs.find(desk, state=None if state == "all" else state, limit=count, after=after)
-        except ValueError as error:
-            raise ConfigError(f"--after: {error}") from error
+    wanted = None if state == "all" else state
+    async with open_clerk(at) as clerk:
+        page = await rows_of(
+            lambda limit, after: clerk.incidents.find(wanted, limit=limit, after=after), count=count, after=after
+        )
     facts = [_fact(row) for row in page.rows]
     columns = [one for one in _COLUMNS if one.key not in ("assignee", "note") or any(fact[one.key] for fact in facts)]
     empty = "no incidents" if state == "all" else f"no {state} incidents"
@@ -74,24 +70,19 @@ async def list_incidents(
 
 
 @incidents.command(name="show")
-async def show_incident(incident_id: IncidentId, /, *, at: AtStore = STORE) -> None:
+async def show_incident(incident_id: IncidentId, /, *, at: Anywhere = STORE) -> None:
     """Show one incident: how it went over time, what its letters have in common, the latest of them."""
-    from redrive.triage import incidents as verbs
-
-    async with open_desk(at) as desk:
-        found = await verbs.show(desk, incident_id)
-        now = desk.clock.now()
+    async with open_clerk(at) as clerk:
+        found = await clerk.incidents.show(incident_id)
     incident = found.incident
     head = f"incident {incident.incident_id}: {incident.state}, {incident.open:,} open of {incident.total:,}"
-    tell_sheet(_whole_fact(found), head, _parts(found, now=now), as_json=at.json)
+    tell_sheet(_whole_fact(found), head, _parts(found, now=datetime.now(UTC)), as_json=at.json)
 
 
 @incidents.command
-async def note(incident_id: IncidentId, text: str, /, *, at: AtStore = STORE) -> None:
+async def note(incident_id: IncidentId, text: str, /, *, at: Anywhere = STORE) -> None:
     """Put a note on an incident, for the next person who looks at it."""
-    from redrive.triage import incidents as verbs
-
-    await _change(at, lambda desk: verbs.note(desk, incident_id, text), said=f"noted on incident {incident_id}")
+    await _change(at, lambda incidents: incidents.note(incident_id, text), said=f"noted on incident {incident_id}")
 
 
 @incidents.command
@@ -100,13 +91,11 @@ async def assign(
     assignee: Annotated[str, Parameter(help="Who looks after it; '' for nobody.")],
     /,
     *,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Say who looks after an incident."""
-    from redrive.triage import incidents as verbs
-
     said = f"assigned incident {incident_id} to {assignee or 'nobody'}"
-    await _change(at, lambda desk: verbs.assign(desk, incident_id, assignee), said=said)
+    await _change(at, lambda incidents: incidents.assign(incident_id, assignee), said=said)
 
 
 @incidents.command
@@ -115,27 +104,24 @@ async def mute(
     /,
     *,
     off: Annotated[bool, Parameter(help="Take it back.")] = False,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Keep counting an incident, but say no more about it."""
-    from redrive.triage import incidents as verbs
-
-    verb = verbs.reopen if off else verbs.mute
     said = f"incident {incident_id} is {'open again' if off else 'muted'}"
-    await _change(at, lambda desk: verb(desk, incident_id), said=said)
+    await _change(
+        at, lambda incidents: incidents.reopen(incident_id) if off else incidents.mute(incident_id), said=said
+    )
 
 
 @incidents.command
-async def resolve(incident_id: IncidentId, /, *, at: AtStore = STORE) -> None:
+async def resolve(incident_id: IncidentId, /, *, at: Anywhere = STORE) -> None:
     """Close an incident; its letters stay as they are, and a new one opens it again."""
-    from redrive.triage import incidents as verbs
-
-    await _change(at, lambda desk: verbs.resolve(desk, incident_id), said=f"incident {incident_id} is resolved")
+    await _change(at, lambda incidents: incidents.resolve(incident_id), said=f"incident {incident_id} is resolved")
 
 
-async def _change(at: AtStore, verb: Callable[[Desk], Awaitable[IncidentRow]], *, said: str) -> None:
-    async with open_desk(at) as desk:
-        row = await verb(desk)
+async def _change(at: Anywhere, verb: Callable[[Incidents], Awaitable[IncidentRow]], *, said: str) -> None:
+    async with open_clerk(at) as clerk:
+        row = await verb(clerk.incidents)
     tell(_fact(row), said, as_json=at.json)
 
 

@@ -7,13 +7,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
+from redrive.cli.anywhere import STORE, Anywhere, letter_named, letters_named, open_clerk
 from redrive.cli.bulk import show_progress
-from redrive.cli.desk import STORE, AtStore, letter_named, letters_named, open_desk
 from redrive.cli.filters import EVERY, Choice, Filter, refuse_confusion
 from redrive.cli.letters import LetterId
 from redrive.cli.output import Exit, complain, tell
@@ -35,22 +36,26 @@ async def edit(
     ] = None,
     header: Annotated[tuple[str, ...], Parameter(help="NAME=VALUE: set a header; may be given often.")] = (),
     drop_header: Annotated[tuple[str, ...], Parameter(help="Take a header away; may be given often.")] = (),
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> Exit:
     """Change what will be sent back. The original stays as it was; every edit is kept and audited.
 
-    Without --body, --header and --drop-header the body is opened in $VISUAL or $EDITOR.
+    Without --body, --header and --drop-header the body is opened in $VISUAL or $EDITOR. With --url what is changed
+    has to be revealed to you first, which goes on record; only a new body needs nothing of the old one.
     """
-    from redrive.triage import editor
+    from redrive.triage.editor import draft_of
 
-    async with open_desk(at) as desk:
-        letter_id = await letter_named(desk, letter_id)
-        stored = await desk.store.get(letter_id)
+    async with open_clerk(at) as clerk:
+        letter_id = await letter_named(clerk.letters, letter_id)
         changed = None if body is None else _content(body)
-        headers = _set(_headers_of(stored), header, drop_header) if header or drop_header else None
-        if changed is None and headers is None:
-            changed = _in_editor(editor.draft_of(stored).body)
-        edited = await editor.edit(desk, letter_id, body=changed, headers=headers)
+        headers = None
+        if body is None or header or drop_header:
+            stored = (await clerk.letters.show(letter_id, reveal=True)).stored
+            if header or drop_header:
+                headers = _set(_headers_of(stored), header, drop_header)
+            else:
+                changed = _in_editor(draft_of(stored).body)
+        edited = await clerk.letters.edit(letter_id, body=changed, headers=headers)
     if edited is None:
         tell({"letter_id": letter_id, "edited": False}, "nothing was changed", as_json=at.json)
         return Exit.NO
@@ -69,31 +74,33 @@ async def export(
     app: Annotated[
         str | None, Parameter(help="With --pytest: the app as module:attribute; guessed from the handler unless told.")
     ] = None,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Write letters as JSON lines that `letters import` reads, or one letter as a test that fails the same way."""
-    from redrive.triage import export as verbs
-    from redrive.triage.selection import Wanted, select
+    from redrive.triage.export import pytest_file
+    from redrive.triage.selection import Wanted
 
     refuse_confusion(letter_ids, chosen, Choice(everything=everything))
-    async with open_desk(at) as desk:
-        named = await letters_named(desk, letter_ids)
+    async with open_clerk(at) as clerk:
+        named = await letters_named(clerk.letters, letter_ids)
         if pytest:
             if len(named) != 1:
                 raise ConfigError(f"--pytest: expected one letter, got {len(named) or 'a filter'}")
-            stored = await desk.store.get(named[0])
-            text = verbs.pytest_file(stored, app or _guessed(stored.letter.handler))
+            stored = (await clerk.letters.show(named[0], reveal=True)).stored
+            text = pytest_file(stored, app or _guessed(stored.letter.handler))
             with _written(to) as file:
                 file.write(text.encode())
             return
-        query = chosen.query(now=desk.clock.now())
-        everything = everything or chosen.state == "all"
-        states = tuple(LetterState)
-        selection = await select(desk, Wanted(query=query, letter_ids=named, everything=everything, states=states))
-        with _written(to) as file, show_progress("exporting", total=len(selection.rows) if to else 0) as advance:
-            async for line in verbs.to_lines(desk, selection):
-                file.write(line)
-                advance(1)
+        wanted = Wanted(
+            query=chosen.query(now=datetime.now(UTC)),
+            letter_ids=named,
+            everything=everything or chosen.any_state,
+            states=tuple(LetterState),
+        )
+        with _written(to) as file, show_progress("exporting", total=None if to else 0) as advance:
+            async for lines in clerk.letters.export(wanted):
+                file.write(lines)
+                advance(lines.count(b"\n"))
 
 
 async def import_letters(
@@ -102,21 +109,21 @@ async def import_letters(
     ],
     /,
     *,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> Exit:
     """Take in letters that were exported, here or elsewhere. What is known already is not taken in twice."""
     from dataclasses import asdict
 
-    from redrive.triage import export as verbs
-
-    async with open_desk(at, create=True) as desk:
+    async with open_clerk(at, create=True) as clerk:
         with _read(file) as lines:
-            found = await verbs.from_lines(desk, lines, source="standard input" if file == "-" else file)
+            found = await clerk.letters.take_in(lines, source="standard input" if file == "-" else file)
     done = found.collected
     complain(f"line {number}: {why}" for number, why in found.refused)
-    refused = f", {len(found.refused)} refused" if found.refused else ""
+    if found.refusals > len(found.refused):
+        complain([f"and {found.refusals - len(found.refused):,} lines more"])
+    refused = f", {found.refusals} refused" if found.refusals else ""
     text = f"imported {done.new} new, {done.reopened} reopened, {done.known} known already{refused}"
-    tell({**asdict(done), "refused": len(found.refused)}, text, as_json=at.json)
+    tell({**asdict(done), "refused": found.refusals}, text, as_json=at.json)
     return Exit.NO if found.refused else Exit.OK
 
 
@@ -125,16 +132,16 @@ async def verify(
     file: Annotated[str, Parameter(help="The file to compare, or - for standard input.", allow_leading_hyphen=True)],
     /,
     *,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> Exit:
     """Compare a letter's payload with a file by SHA-256; exits with 1 if they differ. Works without a kept copy too."""
-    from redrive.triage import letters as verbs
+    from redrive.triage.letters import compare
 
-    async with open_desk(at) as desk:
-        letter_id = await letter_named(desk, letter_id)
-        stored = await desk.store.get(letter_id)
+    async with open_clerk(at) as clerk:
+        letter_id = await letter_named(clerk.letters, letter_id)
+        seen = await clerk.letters.show(letter_id)
     with _read(file) as content:
-        found = verbs.verify(stored, content.read())
+        found = compare(content.read(), original=seen.stored.letter.payload_sha256, edits=seen.edits_sha256)
     hashes = f"letter {found.letter_sha256}, file {found.content_sha256}"
     if found.same:
         text = f"the same: {found.letter_sha256}"

@@ -1,22 +1,21 @@
 """`redrive letters redrive`: send letters back, and hear what becomes of them."""
 
 from dataclasses import dataclass
-from random import SystemRandom
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from redrive.cli.anywhere import BOTH, AnywhereBoth, letters_named, open_clerk
 from redrive.cli.bulk import preview_of
-from redrive.cli.desk import BOTH, AtBoth, letters_named, open_desk
+from redrive.cli.clerk import Clerk, Proposed
 from redrive.cli.filters import EVERY, UNSURE, Choice, Filter, as_length, as_rate, as_steps, refuse_confusion
 from redrive.cli.letters import LetterId
 from redrive.cli.output import Exit, Fact, complain
 from redrive.cli.sheet import Part
-from redrive.cli.target import open_broker
-from redrive.triage.desk import Desk
 
 if TYPE_CHECKING:
-    from redrive.triage.redrives import Plan, Terms
+    from redrive.triage.redrives import Terms
     from redrive.triage.selection import Wanted
 
 
@@ -66,43 +65,41 @@ async def redrive(
     chosen: Filter = EVERY,
     choice: Choice = UNSURE,
     manner: Manner = USUAL,
-    at: AtBoth = BOTH,
+    at: AnywhereBoth = BOTH,
 ) -> Exit:
     """Send letters back, and hear what becomes of them. Many are first shown; --yes sends them.
 
-    Runs here, in the foreground, step by step, until the answer is known. What is interrupted goes on with
-    `redrive redrives resume`. Exits with 0 only if no letter failed, was skipped or went unheard of.
+    Runs here, in the foreground, step by step, until the answer is known; what is interrupted goes on with
+    `redrive redrives resume`. With --url the service carries it out, and goes on if nobody looks any more. Exits
+    with 0 only if no letter failed, was skipped or went unheard of.
     """
     from redrive.cli.redriving import carry_out
-    from redrive.triage import redrives as verbs
-    from redrive.triage.selection import select
 
     refuse_confusion(letter_ids, chosen, choice)
     terms = manner.terms()
-    async with open_desk(at) as desk, open_broker(at.target) as broker:
-        selection = await select(desk, await _wanted(desk, letter_ids, chosen, choice, terms))
-        brokers = {broker.name: broker}
-        plan = await verbs.plan(selection, terms, brokers=brokers, random=SystemRandom())
+    async with open_clerk(at) as clerk:
+        plan = await clerk.redrives.propose(await _wanted(clerk, letter_ids, chosen, choice, terms), terms)
         if not (choice.yes or letter_ids):
             preview_of(plan.preview, "redrive", as_json=at.json, more=_more(plan), facts=_facts(plan))
             return Exit.OK
         complain(plan.remarks)
-        begun = await verbs.create(desk, plan)
-        return await carry_out(desk, broker, begun.redrive_id, as_json=at.json)
+        return await carry_out(clerk.redrives, await plan.begin(), as_json=at.json)
 
 
-async def _wanted(desk: Desk, letter_ids: tuple[str, ...], chosen: Filter, choice: Choice, terms: "Terms") -> "Wanted":
+async def _wanted(
+    clerk: Clerk, letter_ids: tuple[str, ...], chosen: Filter, choice: Choice, terms: "Terms"
+) -> "Wanted":
     from redrive.triage.selection import Wanted
 
     return Wanted(
-        query=chosen.query(now=desk.clock.now()),
-        letter_ids=await letters_named(desk, letter_ids),
-        everything=choice.everything or chosen.state == "all",
+        query=chosen.query(now=datetime.now(UTC)),
+        letter_ids=await letters_named(clerk.letters, letter_ids),
+        everything=choice.everything or chosen.any_state,
         states=terms.states,
     )
 
 
-def _more(plan: "Plan") -> list[Part]:
+def _more(plan: Proposed) -> list[Part]:
     sizes = [f"{size:,}" for size in plan.sizes]
     where = [
         (f"{count:,}", f"{target.queue}, {f'only to {target.group}' if target.group else 'every group of it'}")
@@ -115,6 +112,6 @@ def _more(plan: "Plan") -> list[Part]:
     ]
 
 
-def _facts(plan: "Plan") -> Fact:
+def _facts(plan: Proposed) -> Fact:
     targets = [{**target._asdict(), "letters": count} for target, count in plan.targets.items()]
     return {"steps": plan.sizes, "targets": targets, "remarks": plan.remarks}

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from redrive.cli.desk import STORE, AtStore, letter_named, open_desk
+from redrive.cli.anywhere import STORE, Anywhere, letter_named, open_clerk
 from redrive.cli.letters import LetterId
 from redrive.cli.output import Exit, preview, tell
+from redrive.clock import SystemClock
 from redrive.core.errors import ConfigError
 from redrive.core.printable import printable
 
@@ -24,23 +25,25 @@ async def try_letter(
     /,
     *,
     pdb: Annotated[bool, Parameter(help="If it fails, open the debugger where it failed.")] = False,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> Exit:
     """Run the app's handler once on what would be sent back, here: breakpoints work. Exits with 1 if it fails.
 
-    Nothing is settled, no letter changes. What the handler itself does, it does.
+    Nothing is settled, no letter changes. What the handler itself does, it does. With --url the letter is revealed to
+    you, which goes on record.
     """
     from redrive.app import load_app
     from redrive.triage.tryout import try_letter as try_it
     from redrive.worker.handler_call import handler_of
 
-    async with open_desk(at) as desk:
-        stored = await desk.store.get(await letter_named(desk, letter_id))
-        clock = desk.clock
+    async with open_clerk(at) as clerk:
+        stored = (await clerk.letters.show(await letter_named(clerk.letters, letter_id), reveal=True)).stored
     loaded = load_app(app)
     consumer = _consumer_of(loaded, stored.letter.queue, named=app)
     async with loaded, loaded.resources() as resources:
-        tried = await try_it(stored, handler_of(consumer, resources), policy=consumer.treatment.retry, clock=clock)
+        tried = await try_it(
+            stored, handler_of(consumer, resources), policy=consumer.treatment.retry, clock=SystemClock()
+        )
     if not at.json and tried.error is not None:
         _show_trace(tried.error)
     tell(_fact(stored.letter.letter_id, tried), _words(tried), as_json=at.json)

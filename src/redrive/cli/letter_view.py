@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from redrive.cli.clerk import Seen
 from redrive.cli.desk import SHORT
 from redrive.cli.output import Column, age, preview, span
 from redrive.cli.sheet import Part, block
@@ -36,32 +37,35 @@ def fact_of(row: LetterRow) -> dict[str, Any]:
     return {**facts, **_life(row), "error": _error(row.error_type, row.error_message)}
 
 
-def whole_fact(stored: StoredLetter) -> dict[str, Any]:
+def whole_fact(seen: Seen) -> dict[str, Any]:
     """One letter whole, flat: the letter as `letters export` writes it, and what the store knows of it."""
     from redrive.core.wire import to_json
 
+    stored = seen.stored
     return {
         **json.loads(to_json(stored.letter)),
         **_life(stored),
         "note": stored.note,
         "edits": [
-            {"number": number, "by": edit.by, "edited_at": edit.edited_at, "payload_sha256": payload_hash(edit.body)}
-            for number, edit in enumerate(stored.edits, 1)
+            {"number": number, "by": edit.by, "edited_at": edit.edited_at, "payload_sha256": hashed}
+            for number, (edit, hashed) in enumerate(zip(stored.edits, seen.edits_sha256, strict=True), 1)
         ],
         "outcomes": [asdict(outcome) for outcome in stored.outcomes],
         "redrive_ids": [*stored.redrive_ids],
+        "masked": seen.masked,
     }
 
 
-def head_of(stored: StoredLetter) -> str:
+def head_of(seen: Seen) -> str:
     """One line above everything else."""
-    letter, life = stored.letter, stored.life
-    return f"letter {letter.letter_id}: {life.state}, generation {life.generation}"
+    letter, life = seen.stored.letter, seen.stored.life
+    masked = "; masked, --reveal shows it whole" if seen.masked else ""
+    return f"letter {letter.letter_id}: {life.state}, generation {life.generation}{masked}"
 
 
-def parts_of(stored: StoredLetter, *, now: datetime) -> Iterator[Part]:
+def parts_of(seen: Seen, *, now: datetime) -> Iterator[Part]:
     """The letter in parts, what matters first."""
-    letter = stored.letter
+    stored, letter = seen.stored, seen.stored.letter
     yield Part("what happened", _rows(_happened(letter, now=now)) + ([("note", stored.note)] if stored.note else []))
     yield Part("where", _rows(_where(letter)))
     yield Part(
@@ -70,7 +74,10 @@ def parts_of(stored: StoredLetter, *, now: datetime) -> Iterator[Part]:
     yield Part("attempts", [_attempt(attempt) for attempt in letter.attempts])
     yield Part("stack", block(letter.stack, most=LINES) if letter.stack else ())
     yield Part("headers", [(name, preview(value, width=200)) for name, value in letter.headers])
-    yield Part(_payload_title(letter), block(readable(letter.payload), most=LINES) if letter.payload else ())
+    yield Part(
+        _payload_title(letter, masked=seen.masked),
+        block(readable(letter.payload), most=LINES) if letter.payload else (),
+    )
     for number, edit in enumerate(stored.edits, 1):
         title = f"edit {number}, by {edit.by}, {_at(edit.edited_at)}"
         yield Part(title, block(readable(edit.body), most=LINES))
@@ -149,10 +156,11 @@ def _attempt(attempt: Attempt) -> tuple[str, str]:
     return label, f"{_at(attempt.started_at)}, {lasted}: {died}{_error(attempt.error_type, attempt.error_message)}"
 
 
-def _payload_title(letter: DeadLetter) -> str:
-    size = len(letter.payload or b"")
+def _payload_title(letter: DeadLetter, *, masked: bool) -> str:
+    payload = letter.payload or b""
+    size = "masked" if masked and payload_hash(payload) != letter.payload_sha256 else f"{len(payload):,} bytes"
     kind = f", {letter.content_type}" if letter.content_type else ""
-    return f"payload, {size:,} bytes{kind}, sha256 {letter.payload_sha256[:16]}…"
+    return f"payload, {size}{kind}, sha256 {letter.payload_sha256[:16]}…"
 
 
 def _outcome(succeeded: bool, version: str, at: datetime) -> str:  # noqa: FBT001 - the outcome itself

@@ -1,18 +1,16 @@
 """`redrive letters`: dead letters that were collected: look at them, decide about them, send them back."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from redrive.cli.desk import STORE, AtStore, letter_named, letters_named, open_desk
+from redrive.cli.anywhere import STORE, Anywhere, letter_named, letters_named, open_clerk, rows_of
 from redrive.cli.filters import EVERY, UNSURE, Choice, Filter, as_length, refuse_confusion
 from redrive.cli.output import Exit, complain, show, tell
 from redrive.cli.sheet import Part, tell_sheet
-from redrive.core.errors import ConfigError
 from redrive.core.life import LetterState
-from redrive.core.ports.store import LetterRow, Stats
-from redrive.core.query import Query
-from redrive.triage.desk import Desk
+from redrive.core.ports.store import Stats
 
 letters = App(name="letters", help="Look at collected dead letters, decide about them, send them back.")
 letters.command("redrive.cli.letter_tryout:try_letter", name="try", help="Run the current handler on a letter, here.")
@@ -29,7 +27,6 @@ letters.command(
 )
 
 LetterId = Annotated[str, Parameter(help="A letter's id, or as much of its beginning as names only one.")]
-PAGE = 200
 
 
 @letters.default
@@ -39,60 +36,62 @@ async def list_letters(
     chosen: Filter = EVERY,
     count: Annotated[int, Parameter(help="How many, the latest first; 50 unless told.")] = 50,
     after: Annotated[str | None, Parameter(help="Go on behind the last page, as it said.")] = None,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Show letters, those that came last first: the open ones, unless --state says others."""
     from redrive.cli.letter_view import COLUMNS, fact_of
 
-    if count < 1:
-        raise ConfigError(f"--count: expected at least 1, got {count}")
-    async with open_desk(at) as desk:
-        query = chosen.query(now=desk.clock.now(), state=LetterState.OPEN)
-        rows, after = await _found(desk, query, count=count, after=after)
-    noted = any(row.note for row in rows)
-    state = f"{query.state} " if query.state else ""
+    query = chosen.query(now=datetime.now(UTC), states=(LetterState.OPEN,))
+    async with open_clerk(at) as clerk:
+        page = await rows_of(
+            lambda limit, after: clerk.letters.find(query, limit=limit, after=after), count=count, after=after
+        )
+    noted = any(row.note for row in page.rows)
+    state = f"{' or '.join(query.states)} " if query.states else ""
     empty = f"no {state}letters match" if chosen != EVERY else f"no {state}letters"
     columns = COLUMNS if noted else COLUMNS[:-1]
-    show(map(fact_of, rows), columns, as_json=at.json, empty=empty)
-    if after is not None:
-        complain([f"there are more: --after {after}"])
+    show(map(fact_of, page.rows), columns, as_json=at.json, empty=empty)
+    if page.after is not None:
+        complain([f"there are more: --after {page.after}"])
 
 
 @letters.command(name="show")
-async def show_letter(letter_id: LetterId, /, *, at: AtStore = STORE) -> None:
+async def show_letter(
+    letter_id: LetterId,
+    /,
+    *,
+    reveal: Annotated[
+        bool, Parameter(help="Unmasked, which goes on record; a store of your own is always shown so.")
+    ] = False,
+    at: Anywhere = STORE,
+) -> None:
     """Show one letter whole: what happened, where, its attempts, its payload, and what was done about it."""
     from redrive.cli.letter_view import head_of, parts_of, whole_fact
-    from redrive.triage import letters as verbs
 
-    async with open_desk(at) as desk:
-        stored = await verbs.show(desk, await letter_named(desk, letter_id))
-        now = desk.clock.now()
-    fact = whole_fact(stored) if at.json else {}
-    tell_sheet(fact, head_of(stored), parts_of(stored, now=now), as_json=at.json)
+    async with open_clerk(at) as clerk:
+        seen = await clerk.letters.show(await letter_named(clerk.letters, letter_id), reveal=reveal)
+    fact = whole_fact(seen) if at.json else {}
+    tell_sheet(fact, head_of(seen), parts_of(seen, now=datetime.now(UTC)), as_json=at.json)
 
 
 @letters.command
 async def stats(
-    *, queue: Annotated[str | None, Parameter(help="Only this queue.")] = None, at: AtStore = STORE
+    *, queue: Annotated[str | None, Parameter(help="Only this queue.")] = None, at: Anywhere = STORE
 ) -> None:
     """Count letters: by state, reason, error and queue, exactly."""
-    from redrive.triage import letters as verbs
-
-    async with open_desk(at) as desk:
-        found = await verbs.stats(desk, queue)
+    async with open_clerk(at) as clerk:
+        found = await clerk.letters.stats(queue)
     where = f" of {queue}" if queue else ""
     fact = {name: getattr(found, name) for name in Stats.__slots__}
     tell_sheet(fact, f"{found.total:,} letters{where}", _counts(found), as_json=at.json)
 
 
 @letters.command
-async def note(letter_id: LetterId, text: str, /, *, at: AtStore = STORE) -> None:
+async def note(letter_id: LetterId, text: str, /, *, at: Anywhere = STORE) -> None:
     """Put a note on a letter, for the next person who looks at it."""
-    from redrive.triage import letters as verbs
-
-    async with open_desk(at) as desk:
-        letter_id = await letter_named(desk, letter_id)
-        await verbs.note(desk, letter_id, text)
+    async with open_clerk(at) as clerk:
+        letter_id = await letter_named(clerk.letters, letter_id)
+        await clerk.letters.note(letter_id, text)
     tell({"letter_id": letter_id, "note": text}, f"noted on {letter_id}", as_json=at.json)
 
 
@@ -102,27 +101,24 @@ async def discard(
     chosen: Filter = EVERY,
     choice: Choice = UNSURE,
     why: Annotated[str, Parameter(help="What the audit should say.")] = "",
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> Exit:
     """Decide that letters are not needed: they stay in the store, and nobody has to look at them any more."""
-    from redrive.cli.bulk import preview_of, show_progress, words_of
-    from redrive.triage import letters as verbs
-    from redrive.triage.selection import Wanted, select
+    from redrive.cli.bulk import preview_of, words_of
+    from redrive.triage.selection import Wanted
 
     refuse_confusion(letter_ids, chosen, choice)
-    async with open_desk(at) as desk:
+    async with open_clerk(at) as clerk:
         wanted = Wanted(
-            query=chosen.query(now=desk.clock.now()),
-            letter_ids=await letters_named(desk, letter_ids),
-            everything=choice.everything or chosen.state == "all",
+            query=chosen.query(now=datetime.now(UTC)),
+            letter_ids=await letters_named(clerk.letters, letter_ids),
+            everything=choice.everything or chosen.any_state,
             states=(LetterState.OPEN, LetterState.PARKED),
         )
-        selection = await select(desk, wanted)
         if not (choice.yes or letter_ids):
-            preview_of(selection.preview(), "discard", as_json=at.json)
+            preview_of(await clerk.letters.preview(wanted), "discard", as_json=at.json)
             return Exit.OK
-        with show_progress("discarding", total=len(selection.rows)) as advance:
-            done = await verbs.discard(desk, selection, why=why, advance=advance)
+        done = await clerk.letters.discard(wanted, why=why)
     left = f"; {done.changed} had changed and were left alone" if done.changed else ""
     tell(done._asdict(), f"discarded {words_of(done.discarded)}{left}", as_json=at.json)
     return Exit.NO if done.changed else Exit.OK
@@ -134,19 +130,15 @@ async def purge(
     older_than: Annotated[str, Parameter(help="Failed longer ago than this, such as 90d.")],
     chosen: Filter = EVERY,
     yes: Annotated[bool, Parameter(help="Do it; without, it is only shown.")] = False,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Remove old letters from the store for good; those that are out are kept. Tombstones stay."""
-    from redrive.cli.bulk import count_of, show_progress, words_of
-    from redrive.triage import letters as verbs
+    from redrive.cli.bulk import count_of, words_of
 
     length = as_length("--older-than", older_than)
-    async with open_desk(at) as desk:
-        query = chosen.query(now=desk.clock.now())
-        found = await verbs.purge_preview(desk, query, older_than=length)
-        if yes:
-            with show_progress("purging", total=found.count.number) as advance:
-                found = await verbs.purge(desk, query, older_than=length, advance=advance)
+    query = chosen.query(now=datetime.now(UTC))
+    async with open_clerk(at) as clerk:
+        found = await clerk.letters.purge(query, older_than=length, dry_run=not yes)
     fact = {"dry_run": not yes, "letters": found.count.number, "capped": found.count.capped, "before": found.before}
     text = (
         f"purged {words_of(found.count.number)}"
@@ -154,22 +146,6 @@ async def purge(
         else f"would purge {count_of(found.count)} letters; add --yes to do it"
     )
     tell({**fact, "selection": found.words}, text, as_json=at.json)
-
-
-async def _found(desk: Desk, query: Query, *, count: int, after: str | None) -> tuple[list[LetterRow], str | None]:
-    """So many rows, over pages that may be short: a store looks for a bounded time only."""
-    from redrive.triage import letters as verbs
-
-    rows: list[LetterRow] = []
-    while True:
-        try:
-            page = await verbs.find(desk, query, limit=min(count - len(rows), PAGE), after=after)
-        except ValueError as error:
-            raise ConfigError(f"--after: {error}") from error
-        rows += page.rows
-        after = page.after
-        if after is None or len(rows) >= count:
-            return rows, after
 
 
 def _counts(found: Stats) -> list[Part]:

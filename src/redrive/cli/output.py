@@ -35,8 +35,8 @@ class Exit(IntEnum):
     OK = 0
     NO = 1  # the command ran, and the answer is no: a finding, a refusal, a sum that does not add up
     USAGE = 2  # wrong flags or settings
-    UNAVAILABLE = 3  # the broker or the store cannot be reached for now
-    NOT_FOUND = 4  # no such queue, letter, incident or redrive
+    UNAVAILABLE = 3  # the broker, the store or the service cannot be reached for now
+    NOT_FOUND = 4  # no such queue, letter, incident, redrive or token
     INTERRUPTED = 130
 
 

@@ -1,16 +1,16 @@
 """`redrive queues`: how much is where; pause, resume and release."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from redrive.cli.output import Column, Fact, age, show, tell
-from redrive.cli.target import HERE, Target, group_of, open_broker
-from redrive.core.place import queue_of
-from redrive.core.ports import Alive, Broker
+from redrive.cli.anywhere import BROKER, AnyBroker, open_queues
+from redrive.cli.output import Column, Exit, Fact, age, complain, show, tell
+
+if TYPE_CHECKING:
+    from redrive.triage.queues import QueueRow
 
 queues = App(name="queues", help="Show queues; pause and resume consumers.")
 
@@ -37,17 +37,18 @@ async def list_queues(
     everything: Annotated[
         bool, Parameter(name="--all", help="Also what Redrive keeps beside a queue: its DLQ and its outcomes queue.")
     ] = False,
-    target: Target = HERE,
-) -> None:
+    target: AnyBroker = BROKER,
+) -> Exit:
     """Show every queue and group: what waits, runs, is due later, is held, is dead, and who works on it."""
-    async with open_broker(target) as broker:
-        lanes = await broker.queues()
-        names = {queue for queue, _ in lanes}
-        beside = {name: _beside(broker, name) for name in names}
-        listed = [lane for lane in lanes if everything or beside[lane[0]] not in names]
-        listed.sort(key=lambda lane: (beside[lane[0]] or lane[0], lane))
-        facts = [await _fact(broker, queue, group) for queue, group in listed]
-    show(facts, _COLUMNS, as_json=target.json, empty="no queues yet")
+    async with open_queues(target) as lanes:
+        rows = await lanes.list(everything=everything)
+    several = len({row.broker for row in rows}) > 1
+    columns = (Column("broker", "broker"), *_COLUMNS) if several else _COLUMNS
+    troubled = [row for row in rows if row.trouble]
+    known = [row for row in rows if not row.trouble]
+    show(map(_fact, known), columns, as_json=target.json, empty="no queues yet")
+    complain(f"{row.queue or 'broker'}{' on' * bool(row.queue)} {row.broker}: {row.trouble}" for row in troubled)
+    return Exit.UNAVAILABLE if troubled else Exit.OK
 
 
 @queues.command
@@ -56,53 +57,35 @@ async def pause(
     /,
     *,
     group: Group = None,
-    why: Annotated[str, Parameter(help="What the next person should know.")] = "paused by a person",
-    target: Target = HERE,
+    why: Annotated[str, Parameter(help="What the next person should know.")] = "",
+    target: AnyBroker = BROKER,
 ) -> None:
     """Stop every worker of a group from fetching, durably, until it is resumed."""
-    async with open_broker(target) as broker:
-        group = await group_of(broker, queue, group=group)
-        await broker.pause(queue, group=group, why=why)
+    async with open_queues(target) as lanes:
+        group, why = await lanes.pause(queue, group=group, why=why)
     fact = {"queue": queue, "group": group, "paused": why}
     tell(fact, f"paused {queue} for {group}: {why}", as_json=target.json)
 
 
 @queues.command
-async def resume(queue: str, /, *, group: Group = None, target: Target = HERE) -> None:
+async def resume(queue: str, /, *, group: Group = None, target: AnyBroker = BROKER) -> None:
     """Let the workers of a paused group fetch again."""
-    async with open_broker(target) as broker:
-        group = await group_of(broker, queue, group=group)
-        await broker.pause(queue, group=group, why=None)
+    async with open_queues(target) as lanes:
+        group = await lanes.resume(queue, group=group)
     fact = {"queue": queue, "group": group, "paused": None}
     tell(fact, f"resumed {queue} for {group}", as_json=target.json)
 
 
 @queues.command
-async def release(queue: str, /, *, group: Group = None, target: Target = HERE) -> None:
+async def release(queue: str, /, *, group: Group = None, target: AnyBroker = BROKER) -> None:
     """Let messages run again that were given up and held because the DLQ is off."""
-    async with open_broker(target) as broker:
-        group = await group_of(broker, queue, group=group)
-        released = await broker.free(queue, group=group)
+    async with open_queues(target) as lanes:
+        group, released = await lanes.release(queue, group=group)
     fact = {"queue": queue, "group": group, "released": released}
     tell(fact, f"released {released} held messages of {queue} for {group}", as_json=target.json)
 
 
-def _beside(broker: Broker, name: str) -> str | None:
-    """The queue whose DLQ or outcomes queue this is, None if it is neither."""
-    patterns = (broker.capabilities.dlq, broker.capabilities.outcomes)
-    return next((queue for pattern in patterns if (queue := queue_of(pattern, name)) is not None), None)
-
-
-async def _fact(broker: Broker, queue: str, group: str) -> Fact:
-    depth = await broker.depth(queue, group=group)
-    workers = await broker.alive(queue, group=group) if group else ()
-    paused = depth.paused or _held_back(workers)
-    return {"queue": queue, "group": group, **asdict(depth), "workers": len(workers), "paused": paused}
-
-
-def _held_back(workers: Sequence[Alive]) -> str | None:
-    """Why workers hold back by themselves, and how many of them if not all do."""
-    reasons = [worker.paused for worker in workers if worker.paused]
-    if not reasons or len(reasons) == len(workers):
-        return reasons[0] if reasons else None
-    return f"{reasons[0]} ({len(reasons)} of {len(workers)} workers)"
+def _fact(row: "QueueRow") -> Fact:
+    counts = {} if row.depth is None else asdict(row.depth)
+    paused = {"workers": len(row.workers), "paused": row.paused}
+    return {"broker": row.broker, "queue": row.queue, "group": row.group, **counts, **paused}

@@ -6,11 +6,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from redrive.cli.desk import BOTH, STORE, AtBoth, AtStore, open_desk
+from redrive.cli.anywhere import BOTH, STORE, Anywhere, AnywhereBoth, open_clerk, rows_of
 from redrive.cli.output import Column, Exit, age, complain, show, tell
 from redrive.cli.sheet import Part, tell_sheet
-from redrive.cli.target import open_broker
-from redrive.core.errors import ConfigError
 from redrive.core.redrive import ItemStatus, Progress, Redrive, RedriveState
 
 redrives = App(name="redrives", help="What was sent back and what became of it: watch, pause, resume, cancel.")
@@ -36,88 +34,77 @@ async def list_redrives(
     *,
     count: Annotated[int, Parameter(help="How many, the latest first; 20 unless told.")] = 20,
     after: Annotated[str | None, Parameter(help="Go on behind the last page, as it said.")] = None,
-    at: AtStore = STORE,
+    at: Anywhere = STORE,
 ) -> None:
     """Show redrives, the latest first, each with its answer in words."""
     from redrive.cli.redriving import fact_of
-    from redrive.triage import redrives as verbs
 
-    if count < 1:
-        raise ConfigError(f"--count: expected at least 1, got {count}")
-    async with open_desk(at) as desk:
-        try:
-            page = await verbs.find(desk, limit=count, after=after)
-        except ValueError as error:
-            raise ConfigError(f"--after: {error}") from error
-        facts = [fact_of(one, await desk.store.progress(one.redrive_id)) for one in page.rows]
+    async with open_clerk(at) as clerk:
+        page = await rows_of(
+            lambda limit, after: clerk.redrives.find(limit=limit, after=after), count=count, after=after
+        )
+        facts = [fact_of(await clerk.redrives.show(one.redrive_id)) for one in page.rows]
     show(facts, _COLUMNS, as_json=at.json, empty="nothing was sent back yet")
     if page.after is not None:
         complain([f"there are more: --after {page.after}"])
 
 
 @redrives.command(name="show")
-async def show_redrive(redrive_id: RedriveId, /, *, at: AtStore = STORE) -> None:
+async def show_redrive(redrive_id: RedriveId, /, *, at: Anywhere = STORE) -> None:
     """Show one redrive: what was asked for, how far each step is, and the answer in words."""
     from redrive.cli.redriving import fact_of
-    from redrive.triage import redrives as verbs
 
-    async with open_desk(at) as desk:
-        found = await verbs.show(desk, redrive_id)
+    async with open_clerk(at) as clerk:
+        found = await clerk.redrives.show(redrive_id)
     head = f"redrive {redrive_id}: {found.redrive.state}"
     parts = _parts(found.redrive, found.progress, found.verdict)
-    tell_sheet(fact_of(found.redrive, found.progress), head, parts, as_json=at.json)
+    tell_sheet(fact_of(found), head, parts, as_json=at.json)
 
 
 @redrives.command
-async def watch(redrive_id: RedriveId, /, *, at: AtStore = STORE) -> Exit:
+async def watch(redrive_id: RedriveId, /, *, at: Anywhere = STORE) -> Exit:
     """Watch a redrive that another process carries out, until it ends or pauses. Changes nothing."""
     from redrive.cli.redriving import say_how_it_is, shown
-    from redrive.triage import redrives as verbs
     from redrive.triage.drive import Told
 
-    async with open_desk(at) as desk:
-        found = await verbs.show(desk, redrive_id)
+    async with open_clerk(at) as clerk:
+        found = await clerk.redrives.show(redrive_id)
         with shown(found.redrive, as_json=at.json) as screen:
             while found.redrive.state is RedriveState.RUNNING:
                 screen(Told(found.redrive, found.progress))
                 await asyncio.sleep(POLL)
-                found = await verbs.show(desk, redrive_id)
-        return await say_how_it_is(desk, redrive_id, as_json=at.json)
+                found = await clerk.redrives.show(redrive_id)
+        return await say_how_it_is(clerk.redrives, redrive_id, as_json=at.json)
 
 
 @redrives.command
-async def pause(redrive_id: RedriveId, /, *, why: Why = "", at: AtStore = STORE) -> None:
+async def pause(redrive_id: RedriveId, /, *, why: Why = "", at: Anywhere = STORE) -> None:
     """Send nothing more until it is resumed; what is out stays out, and is heard."""
-    from redrive.triage import redrives as verbs
-
-    async with open_desk(at) as desk:
-        _tell(await verbs.pause(desk, redrive_id, why=why), at)
+    async with open_clerk(at) as clerk:
+        _tell(await clerk.redrives.pause(redrive_id, why=why), at)
 
 
 @redrives.command
-async def resume(redrive_id: RedriveId, /, *, at: AtBoth = BOTH) -> Exit:
-    """Go on with a redrive that was paused or interrupted: here, in the foreground.
+async def resume(redrive_id: RedriveId, /, *, at: AnywhereBoth = BOTH) -> Exit:
+    """Go on with a redrive that was paused or interrupted: here, in the foreground, or at the service.
 
     Canaries that failed in another way, or were not heard of, have been seen now and hold it up no longer.
     """
     from redrive.cli.redriving import carry_out
-    from redrive.triage import redrives as verbs
 
-    async with open_desk(at) as desk, open_broker(at.target) as broker:
-        await verbs.resume(desk, redrive_id)
-        return await carry_out(desk, broker, redrive_id, as_json=at.json)
+    async with open_clerk(at) as clerk:
+        await clerk.redrives.resume(redrive_id)
+        return await carry_out(clerk.redrives, redrive_id, as_json=at.json)
 
 
 @redrives.command
-async def cancel(redrive_id: RedriveId, /, *, why: Why = "", at: AtStore = STORE) -> None:
+async def cancel(redrive_id: RedriveId, /, *, why: Why = "", at: Anywhere = STORE) -> None:
     """End a redrive: what was not sent stays as it was, what is out is still heard."""
-    from redrive.triage import redrives as verbs
-
-    async with open_desk(at) as desk:
-        _tell(await verbs.cancel(desk, redrive_id, why=why), at)
+    async with open_clerk(at) as clerk:
+        _tell(await clerk.redrives.cancel(redrive_id, why=why), at)
 
 
-def _tell(redrive: Redrive, at: AtStore) -> None:
+def _tell(redrive: Redrive, at: Anywhere) -> None:
     fact = {"redrive_id": redrive.redrive_id, "state": redrive.state.value, "why": redrive.why}
     tell(fact, f"redrive {redrive.redrive_id} is {redrive.state}: {redrive.why}", as_json=at.json)
 

@@ -1,25 +1,23 @@
-"""A redrive under way in the foreground: carried out here, shown step by step, its answer in words at the end."""
+"""A redrive under way: shown step by step, its answer in words at the end."""
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from redrive.cli.clerk import Redrives
 from redrive.cli.output import Exit, complain, tell
-from redrive.core.errors import BrokerError
-from redrive.core.ports import Broker
+from redrive.core.errors import StoreUnavailable
 from redrive.core.printable import printable
 from redrive.core.redrive import ItemStatus, Progress, Redrive, RedriveState
-from redrive.triage.desk import Desk
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.text import Text
 
     from redrive.triage.drive import Told
-
-LOOK = 2.0  # seconds between two looks for a collector
+    from redrive.triage.redrives import Shown
 
 _ANSWERED = (
     *(ItemStatus.SUCCEEDED, ItemStatus.FAILED, ItemStatus.FAILED_OTHERWISE),
@@ -29,28 +27,22 @@ _BEGUN = (*_ANSWERED, ItemStatus.SENT)
 _BAD = (ItemStatus.FAILED, ItemStatus.FAILED_OTHERWISE, ItemStatus.UNCONFIRMED, ItemStatus.SKIPPED)
 
 
-async def carry_out(desk: Desk, broker: Broker, redrive_id: str, *, as_json: bool) -> Exit:
-    """Run the redriver on one redrive here, and a collector too where none is alive; say how it ended."""
-    from redrive.triage.redriver import Redriver
-
-    redrive = await desk.store.redrive(redrive_id)
-    with shown(redrive, as_json=as_json) as screen:
-        redriver = Redriver(desk.store, {broker.name: broker}, clock=desk.clock, tell=screen)
+async def carry_out(redrives: Redrives, redrive_id: str, *, as_json: bool) -> Exit:
+    """Let a redrive run and show how far it is, to its end; say how it ended."""
+    found = await redrives.show(redrive_id)
+    with shown(found.redrive, as_json=as_json) as screen:
         try:
-            async with _collecting(desk, broker, redrive):
-                await redriver.run(redrive_id)
-        except asyncio.CancelledError:
-            complain([f"interrupted; it goes on with: redrive redrives resume {redrive_id}"])
+            await redrives.carry_out(redrive_id, tell=screen)
+        except (asyncio.CancelledError, StoreUnavailable):
+            complain([redrives.interrupted.format(redrive_id=redrive_id)])
             raise
-    return await say_how_it_is(desk, redrive_id, as_json=as_json)
+    return await say_how_it_is(redrives, redrive_id, as_json=as_json)
 
 
-async def say_how_it_is(desk: Desk, redrive_id: str, *, as_json: bool) -> Exit:
+async def say_how_it_is(redrives: Redrives, redrive_id: str, *, as_json: bool) -> Exit:
     """Say in one sentence how a redrive stands; 0 only if it is done and everything was resolved."""
-    from redrive.triage import redrives
-
-    found = await redrives.show(desk, redrive_id)
-    tell(fact_of(found.redrive, found.progress), found.verdict, as_json=as_json)
+    found = await redrives.show(redrive_id)
+    tell(fact_of(found), found.verdict, as_json=as_json)
     if found.redrive.state is RedriveState.PAUSED and not as_json:
         complain(
             [f"go on past it: redrive redrives resume {redrive_id}; or end it: redrive redrives cancel {redrive_id}"]
@@ -59,57 +51,23 @@ async def say_how_it_is(desk: Desk, redrive_id: str, *, as_json: bool) -> Exit:
     return Exit.OK if done else Exit.NO
 
 
-def fact_of(redrive: Redrive, progress: Progress) -> dict[str, Any]:
+def fact_of(found: "Shown") -> dict[str, Any]:
     """A redrive and how far it is, as one JSON line."""
     from dataclasses import asdict
 
-    from redrive.core.verdict import verdict
-
-    facts = asdict(redrive)
-    facts["targets"] = [target._asdict() for target in redrive.targets]
+    steps = found.progress.steps
     return {
-        **facts,
-        "progress": [{status.value: number for status, number in step.items() if number} for step in progress.steps],
-        "versions": progress.versions,
-        "verdict": verdict(redrive, progress),
+        **asdict(found.redrive),
+        "targets": [target._asdict() for target in found.redrive.targets],
+        "progress": [{status.value: number for status, number in step.items() if number} for step in steps],
+        "versions": found.progress.versions,
+        "verdict": found.verdict,
     }
 
 
 def answered(progress: Progress) -> int:
     """How many letters of a redrive have their answer."""
     return progress.count(*_ANSWERED)
-
-
-@asynccontextmanager
-async def _collecting(desk: Desk, broker: Broker, redrive: Redrive) -> AsyncIterator[None]:
-    """Collect from the queues that letters go to, where nobody else does: else no answer would ever come."""
-    queues = {target.queue for target in redrive.targets if target.broker == broker.name}
-    async with AsyncExitStack() as collectors:
-        await _step_in(desk, broker, queues, collectors)
-        looking = asyncio.create_task(_keep_stepping_in(desk, broker, queues, collectors))
-        try:
-            yield
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
-
-
-async def _keep_stepping_in(desk: Desk, broker: Broker, queues: set[str], collectors: AsyncExitStack) -> None:
-    """A collector may die while answers are due, or have died just before: it is seen as alive for a while."""
-    while queues:
-        await asyncio.sleep(LOOK)
-        with suppress(BrokerError):  # the redriver tells of a broker that is away
-            await _step_in(desk, broker, queues, collectors)
-
-
-async def _step_in(desk: Desk, broker: Broker, queues: set[str], collectors: AsyncExitStack) -> None:
-    from redrive.wiring import collector
-    from redrive.worker.collector import is_collected
-
-    alone = [queue for queue in sorted(queues) if not await is_collected(broker, queue)]
-    if alone:
-        await collectors.enter_async_context(collector(broker, desk.store, queues=alone, clock=desk.clock))
-        queues.difference_update(alone)
 
 
 class Screen:

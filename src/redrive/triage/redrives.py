@@ -100,12 +100,22 @@ class Plan(NamedTuple):
 
 
 async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: Random) -> Plan:
-    """Freeze what a redrive would send, where to, and in which steps."""
-    rows = [row for row in selection.rows if row.life.state in terms.states]
+    """Freeze what a redrive would send, where to, and in which steps.
+
+    A foreign letter may say that it is of a queue whose name none can have: it is left out. Raises `ConfigError` if
+    the target queue has such a name.
+    """
+    movable = Selection([row for row in selection.rows if row.life.state in terms.states], selection.words)
+    targets = Counter(_target(row, terms) for row in movable.rows)
+    nowhere = {target for target in targets if _mistake_in(target, brokers)}
+    if terms.target_queue and nowhere:
+        raise ConfigError(_mistake_in(min(nowhere), brokers))
+    rows = [row for row in movable.rows if _target(row, terms) not in nowhere]
     frozen = Selection(rows, selection.words)
-    targets = Counter(_target(row, terms) for row in rows)
     drawn = draw([(row.queue, row.error_type) for row in rows], canary=terms.canary, random=random)
-    remarks = [*_left_out(selection, frozen), *[said for target in targets for said in await _about(target, brokers)]]
+    remarks = [*_left_out(selection, movable)]
+    remarks += [f"{targets.pop(target):,} left out: no queue can be named {target.queue}" for target in sorted(nowhere)]
+    remarks += [said for target in targets for said in await _about(target, brokers)]
     return Plan(selection, frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks)
 
 
@@ -211,6 +221,16 @@ _VERBS = {RedriveState.PAUSED: "pause", RedriveState.RUNNING: "resume", RedriveS
 def _target(row: LetterRow, terms: Terms) -> Target:
     came_from = Target(row.broker, row.queue, row.group)
     return target_of(came_from, to=terms.place, target_queue=terms.target_queue)
+
+
+def _mistake_in(target: Target, brokers: Brokers) -> str:
+    """Why no queue can have this name; nobody has to answer for that."""
+    try:
+        if target.broker in brokers:
+            brokers[target.broker].dead_letters(target.queue)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _left_out(asked: Selection, frozen: Selection) -> Sequence[str]:

@@ -5,7 +5,7 @@ import contextlib
 from typing import NamedTuple
 from uuid import uuid4
 
-from redrive.core.errors import BrokerError, BrokerUnavailable, DeadLetterError, StateConflict, StoreError
+from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, DeadLetterError, StateConflict, StoreError
 from redrive.core.life import LetterState
 from redrive.core.ports.store import StoredLetter
 from redrive.core.redrive import Planned, Redrive, Target, target_of
@@ -25,8 +25,9 @@ class Retried(NamedTuple):
 async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retried:
     """Claim, publish and record one letter, as it was looked at. A redriver hears what becomes of it.
 
-    Raises `StateConflict` for a letter that is not open or has changed, `DeadLetterError` for one without a payload,
-    and `BrokerUnavailable`: then it stays claimed, and a redriver sends it as soon as the broker is there.
+    Raises `StateConflict` for a letter that is not open or has changed, `DeadLetterError` for one without a payload or
+    of a queue that cannot be one, and `BrokerUnavailable`: then it stays claimed, and a redriver sends it as soon as
+    the broker is there.
     """
     letter = stored.letter
     if stored.life.state is not LetterState.OPEN:
@@ -35,6 +36,10 @@ async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retrie
         raise DeadLetterError(f"letter {letter.letter_id} keeps no payload: there is nothing to send back")
     if letter.broker not in brokers:
         raise BrokerError(f"no broker named {letter.broker!r} is at hand: the letter cannot be sent from here")
+    try:
+        brokers[letter.broker].dead_letters(letter.queue)
+    except ConfigError as error:  # a foreign letter may say anything
+        raise DeadLetterError(f"letter {letter.letter_id} cannot be sent back: {error}") from error
     owner = uuid4().hex
     redrive = await _begin(desk, stored, owner=owner)
     try:

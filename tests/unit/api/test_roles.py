@@ -1,7 +1,10 @@
 """Every role at every door: the routes of the OpenAPI document against a table of this test's own."""
 
 import pytest
+from starlette.routing import Route
 
+from redrive.api.app import ROUTERS
+from redrive.api.routes import root
 from redrive.core.access import Role
 from tests.unit.api.stage import Stage
 
@@ -72,6 +75,12 @@ async def test_a_role_opens_the_doors_that_the_table_says_and_no_other(role: Rol
             opened[door] = answer.status_code not in (401, 403)
 
         assert opened == {door: _may(role, least) for door, least in LEAST.items()}
+
+
+def test_no_door_is_hidden_from_the_document_but_the_page_about_it() -> None:
+    routes = [route for router in (root.router, *ROUTERS) for route in router.routes]
+
+    assert [route.path for route in routes if isinstance(route, Route) and not route.include_in_schema] == ["/docs"]
 
 
 def _may(role: Role | None, least: Role | None) -> bool:

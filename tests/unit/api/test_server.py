@@ -8,6 +8,7 @@ import pytest
 from redrive.api import server, slow_clients
 from redrive.api.entrance import Entrance
 from redrive.api.server import is_loopback, listen, port_of, serving
+from redrive.config import ServiceSettings
 from redrive.core.access import Role
 from redrive.core.errors import ConfigError
 from redrive.service import Service
@@ -81,6 +82,32 @@ async def test_an_answer_tells_nothing_of_the_server() -> None:
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"uvicorn" not in answer.lower()
     assert b"\r\nserver:" not in answer.lower()
+
+
+async def test_there_are_no_websockets() -> None:
+    upgrade = (
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
+    )
+    async with served() as port, connected(port) as client:
+        await client.say(HEAD + upgrade)
+
+        assert (await client.reader.readline()).split()[1] == b"200"  # an answer like any other
+
+
+async def test_who_says_to_be_somebody_else_is_not_believed() -> None:
+    """A proxy's headers can be written by anybody: neither the limit nor the loopback check looks at them."""
+    bench = Bench()
+    settings = ServiceSettings(rate_limit=1)
+    service = Service(store=bench.store, brokers=bench.brokers, clock=bench.clock, settings=settings)
+    async with served(Entrance(service, loopback=True)) as port:
+        statuses = []
+        for number in range(4):
+            async with connected(port) as client:
+                spoofed = b"X-Forwarded-For: 10.0.0.%d\r\nForwarded: for=10.0.0.%d\r\n\r\n" % (number, number)
+                await client.say(HEAD + spoofed)
+                statuses.append((await client.reader.readline()).split()[1])
+
+    assert statuses == [b"200", b"200", b"429", b"429"]
 
 
 async def test_a_client_that_says_nothing_is_cut() -> None:

@@ -10,6 +10,7 @@ from redrive.brokers.redis.lane import read_lane, write_lane
 from redrive.brokers.redis.pieces import in_pieces, joined
 from redrive.core.message import Message
 from redrive.core.redrive import SendBack
+from redrive.core.wire import read_letter
 
 AT = datetime(2030, 1, 1, 12, 0, 0, 1000, tzinfo=UTC)
 ID = b"%d-7" % (AT.timestamp() * 1000)
@@ -52,6 +53,14 @@ def test_every_entry_goes_back_as_it_came(pairs: list[tuple[bytes, bytes]], payl
     fields = [part for pair in pairs for part in pair]
 
     assert write_entry(read(*fields, payload=payload), payload=payload) == fields
+
+
+def test_the_payload_keeps_its_place_where_what_a_letter_says_of_itself_is_taken_away() -> None:
+    message = read(b"z", b"1", b"error_type", b"KeyError", b"user_id", b"7", b"payload", b"{}", b"a", b"2")
+    letter = read_letter(message.body, message.headers, queue="orders", entry_id="1-1", now=AT)
+    back = Message("", "orders", letter.payload or b"", letter.headers)
+
+    assert write_entry(back, payload=PAYLOAD) == [b"z", b"1", b"payload", b"{}", b"a", b"2"]
 
 
 @given(FOREIGN, st.sampled_from([b"payload", b"data", b"*"]))

@@ -1,7 +1,8 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from redrive.core.ports import Broker, Options
 from redrive.core.ports.store import Store
 from redrive.core.reason import Reason
 from redrive.wiring import connect, open_store
+from tests.unit.cli.living import living_service
 
 Answer = TypeVar("Answer")
 
@@ -33,7 +35,12 @@ class Said:
 
 
 class Shop:
-    """A queue file in a folder of its own, used as a person would: by commands."""
+    """A queue file in a folder of its own, used as a person would: by commands.
+
+    A service beside it, if there is one, collects and carries out redrives only if it `works`.
+    """
+
+    works = False
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.file = folder / "redrive.db"
@@ -95,12 +102,53 @@ class Shop:
         return [entry.entry_id for entry in self.ask(lambda broker: broker.dead_letters(queue).peek(1000))]
 
 
+class ServedShop(Shop):
+    """The same, but its commands about letters and queues ask a service, which begins with the first of them."""
+
+    served = ("letters", "incidents", "redrives", "audit", "tokens", "queues")
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], stack: ExitStack) -> None:
+        super().__init__(folder, capsys)
+        self._folder = folder
+        self._stack = stack
+        self._service: str | None = None
+
+    def run(self, *tokens: str) -> Said:
+        if tokens[0] not in self.served:
+            return super().run(*tokens)
+        if self._service is None:
+            self._service = self._stack.enter_context(living_service(self._folder, works=self.works))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("REDRIVE_URL", self._service)
+            return super().run(*tokens)
+
+
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shop:
+def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, and no settings."""
     for name in [name for name in os.environ if name.startswith("REDRIVE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    return Shop(tmp_path, capsys)
+    return tmp_path
+
+
+@pytest.fixture
+def at_store(nobody: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
+    """A shop whose commands open its files themselves."""
+    return Shop(nobody, capsys)
+
+
+@pytest.fixture
+def shop(at_store: Shop) -> Shop:
+    """The shop of commands that know no service."""
+    return at_store
+
+
+@pytest.fixture(params=["store", "service"])
+def either(request: pytest.FixtureRequest, nobody: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shop]:
+    """A shop, once with its own files and once with a service: whatever a command does, it does there too."""
+    with ExitStack() as stack:
+        yield Shop(nobody, capsys) if request.param == "store" else ServedShop(nobody, capsys, stack)
 
 
 def a_letter(number: int = 1, **changes: Any) -> DeadLetter:

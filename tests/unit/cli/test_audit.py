@@ -7,6 +7,11 @@ from tests.unit.cli.conftest import Shop, a_letter
 
 
 @pytest.fixture
+def shop(either: Shop) -> Shop:
+    return either
+
+
+@pytest.fixture
 def kept(shop: Shop) -> Shop:
     shop.collect(*(a_letter(number) for number in range(1, 4)))
     shop.run("letters", "discard", "--all", "--yes", "--why", "a drill")

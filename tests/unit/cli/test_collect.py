@@ -23,6 +23,7 @@ def test_collecting_again_finds_nothing_new(shop: Shop) -> None:
         "reopened": 0,
         "resolved": 0,
         "known": 0,
+        "incidents": 0,
     }
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from redrive.cli import app
 from redrive.cli.output import Exit
 from redrive.config import Settings, load_settings
+from redrive.config.keys import KEYS, variable
 
 DOCS = (Path(__file__).parents[3] / "docs" / "commands.md").read_text("utf-8")
 
@@ -19,7 +20,8 @@ def test_the_page_on_commands_says_every_exit_status() -> None:
 
 
 def test_the_page_on_commands_says_every_setting_and_its_default() -> None:
-    rows = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| `(\S+)` \|", DOCS, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| (none|`\S+`) \|", DOCS, re.MULTILINE)
 
-    assert [key.replace(".", "_") for key, _, _ in rows] == [name for name in Settings.__slots__ if name != "color"]
-    assert load_settings({variable: default for _, variable, default in rows}) == Settings()
+    assert [(key, name) for key, name, _ in rows] == [(key, variable(key)) for key in KEYS]
+    said = {name: default.strip("`") for _, name, default in rows if default != "none"}
+    assert load_settings(said) == Settings()

@@ -8,6 +8,11 @@ from tests.unit.cli.conftest import AT, Shop, a_letter
 
 
 @pytest.fixture
+def shop(either: Shop) -> Shop:
+    return either
+
+
+@pytest.fixture
 def kept(shop: Shop) -> Shop:
     now = datetime.now(UTC)
     shop.collect(

@@ -18,6 +18,11 @@ def named(number: int) -> str:
 
 
 @pytest.fixture
+def shop(either: Shop) -> Shop:
+    return either
+
+
+@pytest.fixture
 def kept(shop: Shop) -> Shop:
     letters = [
         a_letter(
@@ -75,7 +80,10 @@ def test_a_cursor_that_is_none_is_one_clear_line(kept: Shop) -> None:
         (("--reason", "rejected"), 12),
         (("--reason", "worker_crash"), 0),
         (("--state", "resolved"), 0),
+        (("--state", "resolved", "--state", "open", "--queue", "orders"), 8),
+        (("--state", "resolved", "--state", "parked"), 0),
         (("--state", "all"), 12),
+        (("--state", "parked", "--state", "all"), 12),
         (("--text", '"ID": 12'), 1),
         (("--since", (AT + timedelta(hours=10)).isoformat()), 3),
         (("--until", "2026-01-02T05:04:05Z"), 1),
@@ -98,13 +106,15 @@ def test_every_mistake_of_a_filter_has_its_line(kept: Shop) -> None:
 def test_an_empty_list_says_what_was_looked_for(kept: Shop) -> None:
     assert kept.run("letters", "list", "--queue", "unused").out == "no open letters match\n"
     assert kept.run("letters", "list", "--state", "parked").out == "no parked letters match\n"
+    states = ("--state", "resolved", "--state", "parked")
+    assert kept.run("letters", "list", *states).out == "no resolved or parked letters match\n"
 
 
-def test_a_look_at_an_absent_store_does_not_make_one(shop: Shop) -> None:
-    said = shop.run("letters", "list")
+def test_a_look_at_an_absent_store_does_not_make_one(at_store: Shop) -> None:
+    said = at_store.run("letters", "list")
 
     assert (said.status, len(said.err.splitlines())) == (4, 1)
-    assert not shop.store_file.exists()
+    assert not at_store.store_file.exists()
 
 
 def test_a_letter_is_shown_whole(shop: Shop) -> None:
@@ -123,7 +133,7 @@ def test_a_letter_is_shown_whole(shop: Shop) -> None:
     )
     shop.collect(letter)
 
-    said = shop.run("letters", "show", FIRST)
+    said = shop.run("letters", "show", FIRST, "--reveal")
 
     assert said.status == 0
     assert said.lines[0] == f"letter {FIRST}: open, generation 0"

@@ -15,7 +15,7 @@ def test_help_lists_every_command(shop: Shop) -> None:
     assert said.status == 0
     for name in (
         *("demo", "worker", "publish", "queues", "dlq", "doctor", "completion"),
-        *("collect", "letters", "incidents", "redrives", "audit"),
+        *("collect", "letters", "incidents", "redrives", "audit", "tokens"),
     ):
         assert f" {name} " in said.out
 

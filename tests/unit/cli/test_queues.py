@@ -11,6 +11,11 @@ from redrive.core.ports import Broker, Options
 from tests.unit.cli.conftest import Shop, a_letter
 
 
+@pytest.fixture
+def shop(either: Shop) -> Shop:
+    return either
+
+
 def facts(shop: Shop) -> dict[tuple[str, str], dict[str, object]]:
     rows = [json.loads(line) for line in shop.run("queues", "--json").lines]
     return {(row["queue"], row["group"]): row for row in rows}

@@ -79,6 +79,26 @@ async def test_a_plan_says_what_it_leaves_out_and_what_it_cannot_reach() -> None
     assert (await plan(bench, over_cap=True)).preview.by_state == {"open": 3, "parked": 1}
 
 
+async def test_letters_of_a_queue_that_cannot_be_one_are_left_out_and_hold_up_nobody() -> None:
+    bench = Bench()
+    await bench.collect(2)
+    await bench.collect(1, prefix="foreign", queue="../etc", group="")
+
+    planned = await plan(bench)
+
+    assert [row.letter_id for row in planned.selection.rows] == ["letter-0", "letter-1"]
+    assert planned.remarks == ["1 left out: no queue can be named ../etc"]
+
+
+@pytest.mark.parametrize("name", ["~retry", "../x", "{}", "a b", "a\nb", "x" * 250])
+async def test_a_target_that_cannot_be_a_queue_is_refused(name: str) -> None:
+    bench = Bench()
+    await bench.collect(1)
+
+    with pytest.raises(ConfigError, match="queue: expected"):
+        await plan(bench, target_queue=name)
+
+
 async def test_another_queue_means_the_queue_itself_unless_the_lane_is_asked_for() -> None:
     bench = Bench()
     await bench.collect(1)

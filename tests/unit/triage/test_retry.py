@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from redrive.brokers.memory import MemoryBroker
-from redrive.core.errors import BrokerUnavailable, StateConflict
+from redrive.core.errors import BrokerUnavailable, DeadLetterError, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.redrive import SendBack
 from redrive.triage import editor, retry
@@ -26,6 +26,17 @@ async def test_a_letter_that_changed_since_it_was_looked_at_is_not_sent() -> Non
     assert (await bench.get()).life.state is LetterState.OPEN
     (redrive,) = await bench.store.unfinished()
     assert (await bench.while_consuming(redriver(bench).run(redrive.redrive_id), None)).state == "done"
+
+
+async def test_a_letter_of_a_queue_that_cannot_be_one_is_not_claimed() -> None:
+    bench = Bench()
+    await bench.collect(1, queue="../etc", group="")
+
+    with pytest.raises(DeadLetterError, match="cannot be sent back: queue: expected"):
+        await retry.retry(bench.desk, await bench.get(), brokers=bench.brokers)
+
+    assert (await bench.get()).life.state is LetterState.OPEN
+    assert await bench.store.unfinished() == []
 
 
 async def test_of_two_retries_at_once_one_sends() -> None:
