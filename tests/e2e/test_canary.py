@@ -297,7 +297,9 @@ async def test_the_unconfirmed_are_sent_again_only_when_asked_for(twenty: Shop) 
     await lose(twenty)
     out = await twenty.select(letter_ids=[*selection.versions()])
     plan = await twenty.plan(out)
-    assert plan.remarks == ["20 left out: redriving, sent before and not heard of; --again sends them once more"]
+    assert plan.remarks == [
+        "20 left out: redriving, sent before and not heard of; sent once more only if again is asked for"
+    ]
     with pytest.raises(NotAllowed):
         await redrives.create(twenty.desk, plan)
 
@@ -325,7 +327,7 @@ async def test_at_the_generation_cap_letters_are_parked_and_leave_only_over_it_w
         assert await twenty.lives() == {(LetterState.PARKED, GENERATION_CAP)}
         parked = await twenty.select(letter_ids=[*selection.versions()])
         plan = await twenty.plan(parked)
-        assert plan.remarks == ["20 left out: parked, at the generation cap; --over-cap sends them all the same"]
+        assert plan.remarks == ["20 left out: parked, at the generation cap; sent only if over-cap is asked for"]
         with pytest.raises(NotAllowed):
             await redrives.create(twenty.desk, plan)
 

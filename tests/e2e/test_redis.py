@@ -192,9 +192,9 @@ async def test_an_operator_need_not_know_what_the_queue_calls_its_payload(
     store = open_store("memory://")
     operator, collecting = redrive.connect(empty_redis), redrive.connect(f"{empty_redis}?payload={collected_as}")
     async with app.worker(), collector(collecting, store, queues=["orders"]):
-        (row,) = await found(lambda: store.select(Query(state=LetterState.OPEN), limit=1))
+        (row,) = await found(lambda: store.select(Query(states=(LetterState.OPEN,)), limit=1))
         await operator.send_back([as_send_back((await store.get(row.letter_id)).letter)])
-        await found(lambda: store.select(Query(state=LetterState.RESOLVED), limit=1))
+        await found(lambda: store.select(Query(states=(LetterState.RESOLVED,)), limit=1))
     for broker in (operator, collecting):
         await broker.aclose()
 
