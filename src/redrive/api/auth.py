@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Request, Response, params
 from fastapi.dependencies.models import Dependant
-from fastapi.dependencies.utils import get_flat_params
+from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
@@ -120,7 +120,11 @@ class PermittedRoute(APIRoute):
 
         async def handle_if_permitted(request: Request) -> Response:
             await ask(request)
-            _refuse_strange(request, known)
+            if strange := _strange(request, known):
+                _, others = request_params_to_args(self.dependant.query_params, request.query_params)
+                mistakes = {("query", name): said for name, said in strange.items()}
+                mistakes |= {loc: one["msg"] for one in others if (loc := tuple(one["loc"])) not in mistakes}
+                raise RequestValidationError([{"loc": loc, "msg": said} for loc, said in mistakes.items()])
             return await handle(request)
 
         return handle_if_permitted
@@ -133,14 +137,11 @@ def _parameters(dependant: Dependant) -> dict[str, bool]:
     return {field.alias: get_origin(field.field_info.annotation) is list for field in fields}
 
 
-def _refuse_strange(request: Request, known: dict[str, bool]) -> None:
-    """Raise for a name that is not known, or that stands twice: neither may quietly widen what is asked for."""
+def _strange(request: Request, known: dict[str, bool]) -> dict[str, str]:
+    """Names that are not known, or that stand twice, and that: neither may quietly widen what is asked for."""
     given = Counter(name for name, _ in request.query_params.multi_items())
-    strange = {name: "is not known here" for name in given if name not in known}
     twice = {name: "stands more than once" for name, number in given.items() if number > 1 and not known.get(name)}
-    if strange or twice:
-        told = {**twice, **strange}
-        raise RequestValidationError([{"loc": ("query", name), "msg": said} for name, said in told.items()])
+    return {**twice, **{name: "is not known here" for name in given if name not in known}}
 
 
 class LoopbackOnly:

@@ -257,3 +257,13 @@ async def test_a_mistake_of_ours_says_nothing_about_us_and_is_logged(caplog: pyt
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
         assert "hunter2" not in answer.text
         assert "GET /api/v1/letters failed" in caplog.text
+
+
+@pytest.mark.parametrize("path", LISTS[:2])
+async def test_every_mistake_of_a_query_is_told_at_once(path: str) -> None:
+    async with Stage(settings=OFTEN) as stage:
+        answer = await stage.ask(f"{path}?limit=500&state=lost&kueue=orders&q=a&q=b")
+
+    assert {error["at"] for error in answer.json()["errors"]} == {
+        *("query.limit", "query.state.0", "query.kueue", "query.q")
+    }
