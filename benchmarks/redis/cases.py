@@ -14,6 +14,7 @@ OURS = "Redrive, handler takes bytes"
 TYPED = "Redrive, handler takes a dict"
 
 HAND_FAILING = "hand-written: added again at once or to the DLQ, one MULTI/EXEC per 500"
+HAND_DUE = "hand-written: due index and attempts kept in Redis, one MULTI/EXEC per 500"
 OURS_FAILING = "Redrive, log level error"
 OURS_FAILING_ALOUD = "Redrive, logs as they come"
 
@@ -42,6 +43,7 @@ def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
     if "failing" in parts:
         found += [
             _failing(HAND_FAILING, "hand:drain_failing", fewer, loop=loop),
+            _failing(HAND_DUE, "hand_due:drain_failing", fewer, loop=loop),
             _failing(OURS_FAILING, "redrive:drain_failing", fewer, loop=loop, log_level="error"),
             _failing(OURS_FAILING_ALOUD, "redrive:drain_failing", fewer, loop=loop, log_level="info"),
         ]

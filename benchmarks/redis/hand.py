@@ -58,7 +58,8 @@ async def _handle(_body: bytes) -> None:
     pass
 
 
-async def _fail_sometimes(body: bytes) -> None:
+async def fail_sometimes(body: bytes) -> None:
+    """The handler where every tenth message fails."""
     if FAILS in body:
         raise Failed("this message always fails")
 
@@ -86,7 +87,7 @@ async def _drain_failing(url: str, messages: int, *, dead: int) -> dict[str, Any
             failed: list[tuple[Entry, Exception]] = []
             for entry in entries:
                 try:
-                    await _fail_sometimes(entry[1][b"payload"])
+                    await fail_sometimes(entry[1][b"payload"])
                 except Exception as error:  # noqa: BLE001 - whatever a handler raises is its failure
                     failed.append((entry, error))
             finished = await _settle(client, entries, failed)
