@@ -183,6 +183,8 @@ class _Probe:
     async def __call__(self) -> str | None:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._asked())
+            # An answer that comes too late is nobody's; it is no accident that has to be logged either.
+            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
         asking = self._asking
         await asyncio.wait([asking], timeout=ANSWER_WITHIN)
         if not asking.done():

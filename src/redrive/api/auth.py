@@ -161,6 +161,9 @@ class LoopbackOnly:
         await self._app(scope, receive, send)
 
 
+_OF_A_PROXY = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+
+
 def _foreign(headers: Headers) -> str | None:
     """Why a request may be somebody else's; None if it is not."""
     hosts, origins = headers.getlist("host"), headers.getlist("origin")
@@ -171,6 +174,8 @@ def _foreign(headers: Headers) -> str | None:
         return "the request comes from another origin"
     if any(site not in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")):
         return "the request comes from another site"
+    if any(name in headers for name in _OF_A_PROXY):
+        return "the request comes through a proxy: whoever stands behind it needs a token"
     return None
 
 

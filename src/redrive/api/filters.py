@@ -41,6 +41,9 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_written), AfterValidator(_in
 Word = Annotated[str, Field(min_length=1, max_length=1024, pattern=NO_NUL)]
 """A value to compare with: never empty, so that a forgotten one does not ask for something else."""
 
+Text = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+"""A text to look for: not only blanks, which nearly every letter holds."""
+
 
 def _number(value: object) -> object:
     # True would be taken for 1, and false for 0: more likely it is a mistake.
@@ -72,7 +75,7 @@ class LetterFilter(BaseModel):
     tenant_id: Word | None = Field(None, description="The tenant they are about.")
     kind: Word | None = Field(None, description="What they are: message or llm.")
     app_version: Word | None = Field(None, description="The app's version that they died on.")
-    q: Word | None = Field(None, description="A text in id, error or payload, whatever the case.")
+    q: Text | None = Field(None, description="A text in id, error or payload, whatever the case.")
     from_at: Instant | None = Field(None, alias="from", description="Failed at or after this instant.")
     to_at: Instant | None = Field(None, alias="to", description="Failed before this instant.")
 

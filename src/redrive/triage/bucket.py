@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 _BURST = 0.1  # seconds' worth that may go at once
 _ROUNDING = 1e-9
 _SHORTEST = timedelta(milliseconds=1)
+_LONGEST = timedelta(hours=1)  # whoever asks sooner than needed gets nothing, and no rate is too small to reckon with
 
 
 class Bucket:
@@ -43,5 +44,7 @@ class Bucket:
     @property
     def next_in(self) -> timedelta:
         """How long until it is worth asking again: until the bucket is full, so that permits come in handfuls."""
-        missing = self._room - self._tokens
-        return timedelta(0) if self._rate is None else max(timedelta(seconds=missing / self._rate), _SHORTEST)
+        if self._rate is None:
+            return timedelta(0)
+        seconds = (self._room - self._tokens) / self._rate
+        return max(timedelta(seconds=min(seconds, _LONGEST.total_seconds())), _SHORTEST)

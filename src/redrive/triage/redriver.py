@@ -116,7 +116,7 @@ class Redriver:
         bucket = drive.bucket(redrive, now=self._clock.now())
         permits = bucket.take(self._chunk, now=self._clock.now())
         if not permits:
-            drive.pause = bucket.next_in
+            drive.pause = min(bucket.next_in, LEASE / 2)  # another one has a bucket of its own, which is full
             return
         claimed = await self._store.claim(redrive.redrive_id, step=step, limit=permits)
         bucket.give_back(permits - len(claimed))

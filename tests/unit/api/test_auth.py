@@ -130,6 +130,14 @@ async def test_without_tokens_what_a_foreign_page_may_have_sent_is_refused(heade
             assert (answer.status_code, answer.headers["content-type"]) == (403, PROBLEM)
 
 
+@pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"])
+async def test_without_tokens_what_a_proxy_passes_on_is_refused(name: str) -> None:
+    async with Stage() as stage:
+        answer = await stage.http.get("http://127.0.0.1:8800/api/v1/letters", headers={name: "203.0.113.9"})
+
+        assert (answer.status_code, "proxy" in answer.json()["detail"]) == (403, True)
+
+
 async def test_our_own_page_may_ask() -> None:
     async with Stage() as stage:
         headers = {"Origin": "http://127.0.0.1:8800", "Sec-Fetch-Site": "same-origin"}

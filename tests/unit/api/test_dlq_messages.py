@@ -335,6 +335,16 @@ async def test_bulk_delete_needs_a_filter_or_all() -> None:
         assert await stage.ids() == []
 
 
+@pytest.mark.parametrize("blank", ["%20", "+", "%09%0A", "%C2%A0"])
+async def test_a_search_for_nothing_but_blanks_is_refused_and_purges_nothing(blank: str) -> None:
+    async with Stage() as stage:
+        await stage.collect(2, error_message="two words")
+
+        answer = await stage.http.delete(f"/dlq/messages?q={blank}")
+
+        assert (answer.status_code, len(await stage.ids())) == (422, 2)
+
+
 async def test_a_purge_leaves_what_is_settled_or_out_unless_its_state_is_named() -> None:
     async with Stage() as stage:
         await stage.collect(3)

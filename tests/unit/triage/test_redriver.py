@@ -161,6 +161,26 @@ async def test_the_rate_is_kept() -> None:
     assert bench.clock.now() - began_at >= timedelta(seconds=100 / 20 - 0.1)
 
 
+@pytest.mark.parametrize("rate", [0.01, 1e-300, 5e-324])
+async def test_a_slow_redrive_stays_in_one_hand_and_can_be_cancelled(rate: float) -> None:
+    bench = Bench()
+    await bench.collect(3)
+    redrive = await begin(bench, rate=rate)
+    replicas = [asyncio.ensure_future(redriver(bench).run(redrive.redrive_id)) for _ in range(2)]
+
+    for _ in range(90):
+        await asyncio.sleep(0.001)
+        bench.clock.advance("1s")
+    there = await bench.states()
+    await redrives.cancel(bench.desk, redrive.redrive_id)
+    for _ in range(10):
+        await asyncio.sleep(0.001)
+        bench.clock.advance("1s")
+
+    assert there == {"open": 2, "redriving": 1}
+    assert [one.done() and one.result().state for one in replicas] == [RedriveState.CANCELLED] * 2
+
+
 async def test_a_pause_is_obeyed_between_chunks_and_resuming_goes_on() -> None:
     bench = Bench()
     await bench.collect(100)
