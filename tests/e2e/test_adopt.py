@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.serving import Shop, die
+from tests.e2e.serving import Shop, die, until
 from tests.servers.redis import ask
 
 EVENT = json.dumps(
@@ -78,9 +78,41 @@ def test_entries_may_stay_and_are_known_the_second_time(shop: Shop) -> None:
     (done,) = shop.facts("adopt", "--dlq", "orders:dlq", "--yes", "--keep")
     (again,) = shop.facts("adopt", "--dlq", "orders:dlq", "--yes", "--keep")
 
-    assert (done["new"], done["settings"]) == (3, ["[collect]", "keep = true"])
+    assert (done["new"], done["settings"]) == (3, ["[collect]", 'dlqs = ["orders:dlq"]', "keep = true"])
     assert (again["new"], again["known"]) == (0, 3)
     assert length(shop) == 3
+
+
+@pytest.mark.parametrize("table", ["", '[brokers.mail]\nurl = "{url}"\n', '[brokers.mail]\nurl = "{url}"\nqueues = ["a"]\n'])
+def test_a_service_with_the_lines_it_prints_copies_what_comes_later(shop: Shop, table: str) -> None:
+    url = shop.env["REDRIVE_BROKER"]
+    config = shop.folder / "redrive.toml"
+    config.write_text(table.format(url=url), "utf-8")
+    at = ("--broker", "mail") if table else ()
+    (done,) = shop.facts("adopt", "--dlq", "orders:dlq", "--yes", "--keep", *at)
+    head, *lines = done["settings"]
+    before = [line for line in table.format(url=url).splitlines() if line.partition(" ")[0] not in "\n".join(lines)]
+    config.write_text("\n".join([*(before or [head]), *lines]), "utf-8")
+    die(url, "later")
+
+    with shop.service(*at) as service:
+        until(lambda: "later" in service.payloads(queue="orders"), what="the later letter")
+
+    assert length(shop) == 4
+    (again,) = shop.facts("adopt", "--dlq", "orders:dlq", "--yes", "--keep", *at)
+    assert again["settings"] == []
+
+
+@pytest.mark.parametrize("flags", [(), ("--yes",), ("--yes", "--keep"), ("--yes", "--queue", "orders")])
+def test_a_dlq_that_is_not_there_is_told_and_not_begun(shop: Shop, flags: tuple[str, ...]) -> None:
+    url = shop.env["REDRIVE_BROKER"]
+    before = ask(url, "KEYS", "*")
+
+    said = shop.run("adopt", "--dlq", "order:dlq", *flags, status=4)
+
+    assert said == "redrive: no DLQ 'order:dlq' on redis, or it is empty and nobody reads it\n"
+    assert ask(url, "KEYS", "*") == before
+    assert not (shop.folder / "letters.db").exists()
 
 
 def test_a_dlq_of_any_name_needs_the_queue_of_letters_that_do_not_say_it(shop: Shop) -> None:

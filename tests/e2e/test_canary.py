@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from redrive.core.errors import NotAllowed
+from redrive.core.errors import StateConflict
 from redrive.core.life import GENERATION_CAP, LetterState, Life
 from redrive.core.redrive import ItemStatus, Redrive
 from redrive.triage import editor, letters, redrives
@@ -300,7 +300,7 @@ async def test_the_unconfirmed_are_sent_again_only_when_asked_for(twenty: Shop) 
     assert plan.remarks == [
         "20 left out: redriving, sent before and not heard of; sent once more only if again is asked for"
     ]
-    with pytest.raises(NotAllowed):
+    with pytest.raises(StateConflict):
         await redrives.create(twenty.desk, plan)
 
     twenty.may_run.clear()
@@ -328,7 +328,7 @@ async def test_at_the_generation_cap_letters_are_parked_and_leave_only_over_it_w
         parked = await twenty.select(letter_ids=[*selection.versions()])
         plan = await twenty.plan(parked)
         assert plan.remarks == ["20 left out: parked, at the generation cap; sent only if over-cap is asked for"]
-        with pytest.raises(NotAllowed):
+        with pytest.raises(StateConflict):
             await redrives.create(twenty.desk, plan)
 
         twenty.fault = works

@@ -42,7 +42,7 @@ class Auditing(Suite):
     async def test_hashes_tell_what_would_be_sent_before_and_after(self, bench: Bench) -> None:
         (original,) = await bench.dead("a")
         edit = Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
-        await bench.store.edit("a", edit, act=an_act("letters.edit"))
+        await bench.edit("a", edit)
         await bench.plan("a")
         await bench.claim()
         await bench.store.collect([], [an_outcome("a", 1)])
@@ -77,8 +77,8 @@ class Auditing(Suite):
 
     async def test_letters_that_a_person_brings_are_recorded(self, bench: Bench) -> None:
         await bench.dead("a", "b")
-        await bench.store.edit(
-            "b", Edit(body=b"mended", headers=(), by="ann", edited_at=AT), act=an_act("letters.edit")
+        await bench.edit(
+            "b", Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
         )
         before = len((await bench.store.records()).rows)
         act = an_act("letters.import", selection="lines 1 to 4 of letters.jsonl", detail={"refused": 1})
@@ -135,7 +135,7 @@ class Auditing(Suite):
     async def test_an_act_that_changes_nothing_is_recorded_with_its_letters(self, bench: Bench) -> None:
         first, _ = await bench.dead("a", "b")
         edit = Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
-        await bench.store.edit("b", edit, act=an_act("letters.edit"))
+        await bench.edit("b", edit)
         before = [await bench.store.get(name) for name in "ab"]
         known = len((await bench.store.records()).rows)
         await bench.store.record(an_act("queues.pause", detail={"queue": "orders"}))

@@ -11,7 +11,7 @@ from redrive.core.attempt import Attempt
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Claimed, Store
+from redrive.core.ports.store import Claimed, Edit, Store
 from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.core.redrive import ItemStatus, Planned, Redrive, RedriveOutcome
@@ -50,6 +50,11 @@ class Bench:
         """State and generation of a letter."""
         life = (await self.store.get(name)).life
         return life.state, life.generation
+
+    async def edit(self, name: str, edit: Edit) -> int:
+        """Edit a letter as it is now."""
+        version = (await self.store.get(name)).life.version
+        return await self.store.edit(name, edit, version=version, act=an_act("letters.edit"))
 
     async def names(self, query: Query | None = None, *, limit: int = 50) -> list[str]:
         """The letters that a query finds, page by page."""

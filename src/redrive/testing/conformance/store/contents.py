@@ -63,7 +63,7 @@ class Contents(Suite):
         await bench.dead("b", generation=1)
         edits = [Edit(body=body, headers=HEADERS, by="ann", edited_at=AT) for body in (b"one", b"two")]
         for edit in edits:
-            await bench.store.edit("c", edit, act=an_act("letters.edit"))
+            await bench.edit("c", edit)
         await bench.plan("b", "c", redrive_id="r1")
         await bench.plan("c", redrive_id="r2")
         await bench.store.collect([], [an_outcome("b", 1, succeeded=False), an_outcome("b", 1)])

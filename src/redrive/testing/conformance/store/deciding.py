@@ -1,5 +1,8 @@
 """What people do to letters: discard, note, edit."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from redrive.core.errors import LetterNotFound, StateConflict
@@ -43,14 +46,14 @@ class Deciding(Suite):
     async def test_an_edit_is_kept_beside_the_original(self, bench: Bench) -> None:
         (original,) = await bench.dead("a")
 
-        assert [await bench.store.edit("a", EDIT, act=an_act("letters.edit")) for _ in range(2)] == [1, 2]
+        assert [await bench.edit("a", EDIT) for _ in range(2)] == [1, 2]
         stored = await bench.store.get("a")
         assert stored.letter == original
         assert stored.edits == (EDIT, EDIT)
 
     async def test_an_edit_is_what_is_sent_back(self, bench: Bench) -> None:
         await bench.dead("a", key=b"k")
-        await bench.store.edit("a", EDIT, act=an_act("letters.edit"))
+        await bench.edit("a", EDIT)
         await bench.plan("a")
         (claimed,) = await bench.claim()
 
@@ -59,13 +62,27 @@ class Deciding(Suite):
     async def test_a_letter_edited_after_the_preview_is_not_sent(self, bench: Bench) -> None:
         await bench.dead("a")
         await bench.plan("a")
-        await bench.store.edit("a", EDIT, act=an_act("letters.edit"))
+        await bench.edit("a", EDIT)
 
         assert await bench.claim() == []
 
+    async def test_of_two_edits_of_the_same_version_one_is_kept(self, bench: Bench) -> None:
+        await bench.dead("a")
+        other = replace(EDIT, body=b"other")
+        answers = await asyncio.gather(
+            *(bench.store.edit("a", edit, version=1, act=an_act("letters.edit")) for edit in (EDIT, other)),
+            return_exceptions=True,
+        )
+        stored = await bench.store.get("a")
+
+        assert sorted(type(answer).__name__ for answer in answers) == ["StateConflict", "int"]
+        assert (len(stored.edits), stored.life.version) == (1, 2)
+        with pytest.raises(StateConflict, match="has changed"):
+            await bench.store.edit("a", EDIT, version=3, act=an_act("letters.edit"))
+
     async def test_edits_survive_a_relapse(self, bench: Bench) -> None:
         await bench.dead("a")
-        await bench.store.edit("a", EDIT, act=an_act("letters.edit"))
+        await bench.edit("a", EDIT)
         await bench.dead("a", generation=1)
 
         assert (await bench.store.get("a")).edits == (EDIT,)
@@ -76,7 +93,7 @@ class Deciding(Suite):
         await bench.dead("b", generation=5)
 
         with pytest.raises(StateConflict, match="resolved"):
-            await bench.store.edit("a", EDIT, act=an_act("letters.edit"))
-        assert await bench.store.edit("b", EDIT, act=an_act("letters.edit")) == 1
+            await bench.edit("a", EDIT)
+        assert await bench.edit("b", EDIT) == 1
         with pytest.raises(LetterNotFound):
-            await bench.store.edit("nobody", EDIT, act=an_act("letters.edit"))
+            await bench.store.edit("nobody", EDIT, version=1, act=an_act("letters.edit"))

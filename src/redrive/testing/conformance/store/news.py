@@ -79,7 +79,7 @@ class News(Suite):
         await bench.dead("a", generation=1)
         await bench.store.note("b", "look", act=an_act("letters.note"))
         edit = Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
-        await bench.store.edit("b", edit, act=an_act("letters.edit"))
+        await bench.edit("b", edit)
         await bench.store.discard({"c": 1}, act=an_act("letters.discard"))
         await bench.send()
 

@@ -8,11 +8,12 @@ import pytest
 from redrive.core.errors import LetterNotFound, StateConflict
 from redrive.core.life import GENERATION_CAP
 from redrive.core.ports.store import Claimed
-from redrive.core.redrive import ItemStatus, Redrive, RedriveState, Target
+from redrive.core.redrive import ItemStatus, Planned, Redrive, RedriveState, Target
 from redrive.testing.conformance.store.bench import (
     AT,
     PARKED,
     REDRIVING,
+    RESOLVED,
     Bench,
     Suite,
     a_redrive,
@@ -145,18 +146,53 @@ class Redriving(Suite):
         await self._mark(bench, RedriveState.RUNNING)
         assert [one.letter_id for one in await bench.claim()] == ["a", "b"]
 
-    async def test_at_the_end_what_was_never_claimed_is_untouched(self, bench: Bench) -> None:
-        await bench.dead("a", "b", "c")
-        await bench.plan("a", "b", "c", steps=(1,))
-        await bench.send()
+    async def test_at_the_end_what_is_out_is_unconfirmed_and_the_rest_untouched(self, bench: Bench) -> None:
+        await bench.dead("a", "b", "c", "d")
+        await bench.plan("a", "b", "c", "d", steps=(2,))
+        await bench.claim()
+        await bench.store.sent("r1", {"a": "m1"}, at=AT)
         stopped = await self._mark(bench, RedriveState.STOPPED)
 
         assert (stopped.state, stopped.why, stopped.ended_at) == (RedriveState.STOPPED, "because", AT)
-        assert await bench.counts() == [{ItemStatus.SENT: 1}, {ItemStatus.UNTOUCHED: 2}]
+        assert await bench.counts() == [{ItemStatus.UNCONFIRMED: 2}, {ItemStatus.UNTOUCHED: 2}]
         assert await bench.store.redrive("r1") == stopped
         assert await self._mark(bench, RedriveState.STOPPED) == stopped
         with pytest.raises(StateConflict, match="stopped"):
             await self._mark(bench, RedriveState.RUNNING)
+
+    @pytest.mark.parametrize("state", [RedriveState.CANCELLED, RedriveState.STOPPED])
+    async def test_what_was_out_at_the_end_goes_again_and_is_still_heard_of(
+        self, bench: Bench, state: RedriveState
+    ) -> None:
+        await bench.dead("a", "b", "c")
+        await bench.plan("a", "b", "c")
+        await bench.claim()
+        await bench.store.sent("r1", {"a": "m1"}, at=AT)
+        await self._mark(bench, state)
+        await bench.store.sent("r1", {"b": "m2"}, at=AT)  # a redriver that was about to
+        assert await bench.claim() == []
+
+        await bench.plan("a", "b", redrive_id="r2", again=True)
+        assert [(one.letter_id, one.generation) for one in await bench.send("r2")] == [("a", 2), ("b", 2)]
+        await bench.store.collect([], [an_outcome("a", 2), an_outcome("c", 1)])
+        await bench.dead("b", generation=1)
+        assert await bench.counts("r2") == [{ItemStatus.SUCCEEDED: 1, ItemStatus.SENT: 1}]
+        assert await bench.counts("r1") == [
+            {ItemStatus.UNCONFIRMED: 1, ItemStatus.FAILED: 1, ItemStatus.SUCCEEDED: 1},
+        ]
+        assert [await bench.state(name) for name in "abc"] == [(RESOLVED, 2), (REDRIVING, 2), (RESOLVED, 1)]
+
+    async def test_more_letters_than_one_transaction_takes_are_left_at_the_end(self, bench: Bench) -> None:
+        names = [f"l{number:04}" for number in range(2500)]
+        await bench.dead(*names)
+        items = [Planned(name, 1) for name in names]
+        await bench.store.create(a_redrive("r1", total=2500), items, act=an_act("letters.redrive"))
+        for _ in range(2):
+            claimed = await bench.claim(limit=600)
+            await bench.store.sent("r1", {one.letter_id: "m" for one in claimed}, at=AT)
+        await self._mark(bench, RedriveState.CANCELLED)
+
+        assert await bench.counts() == [{ItemStatus.UNCONFIRMED: 1200, ItemStatus.UNTOUCHED: 1300}]
 
     async def test_sending_told_twice_or_late_changes_nothing(self, bench: Bench) -> None:
         await bench.dead("a", "b")
