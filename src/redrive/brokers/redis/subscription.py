@@ -135,6 +135,7 @@ class RedisSubscription:
         with contextlib.suppress(BrokerError):  # the record ends by itself soon after
             await self._intake.aclose()
             async with self._wire() as wire:
+                await self._desk.trim(wire)  # nobody may come after us for long
                 await self._run(wire, "sign_off", [], keys=[self._keys.workers])
         await self._desk.aclose()
 
