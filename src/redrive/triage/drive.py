@@ -9,7 +9,9 @@ from redrive.core.verdict import verdict
 from redrive.triage.bucket import Bucket
 
 FIRST_POLL = timedelta(milliseconds=200)
-LONGEST_POLL = timedelta(seconds=2)
+LIVELY_POLL = timedelta(seconds=2)
+LONGEST_POLL = timedelta(seconds=10)
+SILENCE = 10  # a wait is at most a tenth of the silence before it, so that a report is seen no more than that late
 OLD = timedelta(seconds=1)
 
 
@@ -27,10 +29,15 @@ class Told(NamedTuple):
 
 
 class Drive:
-    """One redrive under way in this process. `pause` is how long to wait before the next turn."""
+    """One redrive under way in this process.
 
-    def __init__(self) -> None:
+    `pause` is how long to wait before the next turn, `held_until` when our lease on it is over.
+    """
+
+    def __init__(self, *, now: datetime) -> None:
         self.pause = NOW
+        self.held_until = now
+        self._happened_at = now
         self.progress: Progress | None = None
         self.told: Told | None = None
         self._looked_at: datetime | None = None
@@ -43,17 +50,20 @@ class Drive:
         return self._bucket
 
     def saw(self, progress: Progress, *, now: datetime) -> None:
-        """Note how far it is."""
+        """Note how far it is. If it is further than before, that is something that happened."""
+        if progress != self.progress:
+            self.hurry(now=now)
         self.progress, self._looked_at = progress, now
 
     def is_old(self, *, now: datetime) -> bool:
         """Whether it is time to look how far it is."""
         return self._looked_at is None or now - self._looked_at >= OLD
 
-    def hurry(self) -> None:
+    def hurry(self, *, now: datetime) -> None:
         """Something happened: the next turn comes at once."""
-        self.pause = NOW
+        self.pause, self._happened_at = NOW, now
 
-    def rest(self) -> None:
+    def rest(self, *, now: datetime) -> None:
         """Nothing happened: wait a little, each time a little longer."""
-        self.pause = min(max(self.pause * 2, FIRST_POLL), LONGEST_POLL)
+        lively = min(max(self.pause * 2, FIRST_POLL), LIVELY_POLL)
+        self.pause = max(lively, min((now - self._happened_at) / SILENCE, LONGEST_POLL))

@@ -8,7 +8,7 @@ the message that it has. An answer may overtake the record; the record does not 
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -21,16 +21,19 @@ from redrive.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from redrive.core.event import Event, RedriveHalted, RedriveUnheard
+from redrive.core.event import BrokerFaulted, Event, RedriveHalted, RedriveUnheard
 from redrive.core.ports import Broker, Clock, EventSink
 from redrive.core.ports.store import Claimed, Store
 from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, Target, next_move
-from redrive.triage.drive import FIRST_POLL, LONGEST_POLL, Drive, Told
+from redrive.triage.drive import Drive, Told
 from redrive.triage.sending import send_back_of
 from redrive.triage.watch import why
 
 CHUNK = 500
 LEASE = timedelta(seconds=10)
+LISTED_EVERY = timedelta(seconds=2)
+AGAIN_AFTER = timedelta(seconds=30)
+"""How long a redrive that went wrong as nobody thought is left alone."""
 
 
 class Redriver:
@@ -52,35 +55,55 @@ class Redriver:
         self._store = store
         self._brokers = brokers
         self._clock = clock
-        self._tell = tell or (lambda _: None)
+        self._tell = tell
         self._emit: Callable[[Event], None] = sink.emit if sink else lambda _: None
         self._chunk = chunk
         self._owner = uuid4().hex
 
     async def serve(self) -> None:
-        """Take up every redrive that is to run, now and later, until cancelled."""
-        running: dict[str, asyncio.Task[Redrive]] = {}
+        """Take up every redrive that is to run, now and later, until cancelled.
+
+        One that goes wrong is told, and taken up again after a while; the others go on.
+        """
+        running: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
             while True:
-                with contextlib.suppress(StoreUnavailable):
+                running = {redrive_id: task for redrive_id, task in running.items() if not task.done()}
+                async with self._surviving():
                     for redrive in await self._store.unfinished():
-                        if redrive.redrive_id not in running or running[redrive.redrive_id].done():
-                            running[redrive.redrive_id] = tasks.create_task(self.run(redrive.redrive_id))
-                await self._clock.sleep(LONGEST_POLL)
+                        if redrive.redrive_id not in running:
+                            running[redrive.redrive_id] = tasks.create_task(self._carry_out(redrive.redrive_id))
+                await self._clock.sleep(LISTED_EVERY)
+
+    async def _carry_out(self, redrive_id: str) -> None:
+        async with self._surviving(f"redrive {redrive_id}: "):
+            await self.run(redrive_id)
+
+    @contextlib.asynccontextmanager
+    async def _surviving(self, what: str = "") -> AsyncIterator[None]:
+        """Whatever goes wrong in the block is told, and waited on for a while."""
+        try:
+            yield
+        except StoreUnavailable:
+            pass  # the next list will do
+        except Exception as error:  # noqa: BLE001 - of many redrives, none may end the others
+            said = f"{what}{type(error).__name__}: {error}"
+            self._emit(BrokerFaulted(at=self._clock.now(), queue="", call="redrive", why=said))
+            await self._clock.sleep(AGAIN_AFTER)
 
     async def run(self, redrive_id: str) -> Redrive:
         """Carry a redrive out until it no longer runs, and return it: done, stopped, paused or cancelled.
 
         While another process does so, watch. A store or broker that is away is waited for. Raises `LetterNotFound`.
         """
-        drive = Drive()
+        drive = Drive(now=self._clock.now())
         try:
             while True:
                 try:
                     redrive = await self._turn(redrive_id, drive)
                 except (StoreUnavailable, BrokerUnavailable) as error:
-                    drive.rest()
-                    if drive.told is not None:
+                    drive.rest(now=self._clock.now())
+                    if self._tell and drive.told:
                         self._tell(drive.told._replace(waiting=str(error)))
                 else:
                     if redrive.state is not RedriveState.RUNNING:
@@ -98,10 +121,9 @@ class Redriver:
         if redrive.state is not RedriveState.RUNNING:
             await self._look(redrive, drive)
             return redrive
-        now = self._clock.now()
-        if not await self._store.take(redrive_id, owner=self._owner, now=now, until=now + LEASE):
+        if not await self._hold(redrive, drive):
             await self._look(redrive, drive, waiting="another process carries it out")
-            drive.pause = FIRST_POLL
+            drive.rest(now=self._clock.now())
             return redrive
         move = next_move(redrive, drive.progress or await self._look(redrive, drive))
         if move.done or move.gate in (Gate.STOP, Gate.PAUSE):
@@ -112,6 +134,17 @@ class Redriver:
             await self._wait(redrive, drive)
         return redrive
 
+    async def _hold(self, redrive: Redrive, drive: Drive) -> bool:
+        """Be the one redriver of it beyond the next pause, if no other one is. Renewed when half of it is over."""
+        now = self._clock.now()
+        if drive.held_until - now > LEASE / 2 + drive.pause:
+            return True
+        until = now + LEASE + 2 * drive.pause
+        if not await self._store.take(redrive.redrive_id, owner=self._owner, now=now, until=until):
+            return False
+        drive.held_until = until
+        return True
+
     async def _send(self, redrive: Redrive, step: int, drive: Drive) -> None:
         bucket = drive.bucket(redrive, now=self._clock.now())
         permits = bucket.take(self._chunk, now=self._clock.now())
@@ -121,15 +154,15 @@ class Redriver:
         claimed = await self._store.claim(redrive.redrive_id, step=step, limit=permits)
         bucket.give_back(permits - len(claimed))
         if not claimed:
-            drive.rest()
+            drive.rest(now=self._clock.now())
         else:
-            drive.hurry()
             try:
                 await self._publish(redrive, claimed)
             except (BrokerUnavailable, StoreError):
                 raise  # what is claimed is claimed again, and sent with the same key
             except (RedriveError, ValueError) as error:
                 await self._mark(redrive, RedriveState.PAUSED, f"a letter cannot be sent: {error}")
+            drive.hurry(now=self._clock.now())
         in_last_step = step == len(redrive.steps)
         if not claimed or not in_last_step or drive.is_old(now=self._clock.now()):
             await self._look(redrive, drive)
@@ -150,11 +183,8 @@ class Redriver:
         heard_by = self._clock.now() - redrive.report_within
         if redrive.created_at <= heard_by:
             await self._give_up_on(redrive, heard_by)
-        before = drive.progress
-        progress = await self._look(redrive, drive, waiting=await why(redrive, self._brokers))
-        if progress != before:
-            drive.hurry()
-        drive.rest()
+        await self._look(redrive, drive, waiting=await why(redrive, self._brokers) if self._tell else "")
+        drive.rest(now=self._clock.now())
 
     async def _give_up_on(self, redrive: Redrive, heard_by: datetime) -> None:
         quiet = redrive.confirm == "quiet"
@@ -177,7 +207,7 @@ class Redriver:
         # Looked at again, because it may have been a while: what is decided here is final.
         progress = await self._look(redrive, drive)
         if next_move(redrive, progress) != move:
-            drive.hurry()
+            drive.hurry(now=self._clock.now())
             return redrive
         if move.done:
             marked = await self._mark(redrive, RedriveState.DONE, "")
@@ -211,5 +241,6 @@ class Redriver:
         progress = await self._store.progress(redrive.redrive_id)
         drive.saw(progress, now=self._clock.now())
         drive.told = Told(redrive, progress, waiting)
-        self._tell(drive.told)
+        if self._tell:
+            self._tell(drive.told)
         return progress

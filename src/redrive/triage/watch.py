@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from redrive.core.errors import BrokerError, QueueNotFound
+from redrive.core.errors import BrokerError, ConfigError, QueueNotFound
 from redrive.core.ports import Broker
 from redrive.core.redrive import Gate, Progress, Redrive, RedriveState, Target, Waiting, next_move, why_waiting
 
@@ -27,10 +27,33 @@ async def why(redrive: Redrive, brokers: Mapping[str, Broker]) -> str:
     """Why nothing comes back: the first target where something is wrong, else that the consumers are working."""
     for target in redrive.targets[:_LOOKED_AT]:
         broker = brokers.get(target.broker)
-        said = why_waiting(await _look(broker, target, redrive.failed_on)) if broker and target.group else _AT_WORK
+        if broker is None:
+            continue
+        if target.group:
+            said = why_waiting(await _look(broker, target, redrive.failed_on))
+        else:
+            said = await _at_queue(broker, target.queue, confirm=redrive.confirm)
         if said != _AT_WORK:
             return said if len(redrive.targets) == 1 else f"{target.queue}: {said}"
     return _AT_WORK
+
+
+async def _at_queue(broker: Broker, queue: str, *, confirm: str) -> str:
+    """Of letters that went to a queue itself: no group of ours speaks for them."""
+    try:
+        await broker.depth(queue, group="")  # only a queue that nobody reads has this
+    except QueueNotFound:
+        return f"nothing reports back: {_UNREPORTED[confirm]}"
+    except (BrokerError, ConfigError) as error:
+        return f"the broker does not answer: {error}"
+    return f"no group reads {queue} yet"
+
+
+_UNREPORTED = {
+    "reported": "tell the outcome of each letter, or it ends unconfirmed",
+    "quiet": "what does not die again in time is taken as done",
+    "manual": "tell the outcome of each letter",
+}
 
 
 async def _look(broker: Broker, target: Target, failed_on: tuple[str, ...]) -> Waiting:
@@ -39,7 +62,7 @@ async def _look(broker: Broker, target: Target, failed_on: tuple[str, ...]) -> W
         alive = await broker.alive(target.queue, group=target.group)
     except QueueNotFound:
         return Waiting()
-    except BrokerError as error:
+    except (BrokerError, ConfigError) as error:
         return Waiting(paused=f"the broker does not answer: {error}")
     holding_back = next((worker.paused for worker in alive if worker.paused), None)
     if any(worker.paused is None for worker in alive):
