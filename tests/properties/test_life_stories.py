@@ -100,7 +100,6 @@ class World:
             return
         assert [one.letter_id for one in claimed] == [trip.name] * may_go
         if may_go:
-            self.leave_behind(trip.name)
             story = self.stories[trip.name]
             trip.generation, trip.fingerprint = story.generation + 1, fingerprint_of(story.deaths[-1])
             assert claimed[0].generation == trip.generation
@@ -112,13 +111,7 @@ class World:
         allowed |= {LetterState.REDRIVING} if trip.again else set()
         is_out = any(other.name == trip.name and other.status.out for other in self.trips)
         unchanged = await self.version(trip.name) == trip.version
-        return unchanged and self.stories[trip.name].state in allowed and (trip.again or not is_out)
-
-    def leave_behind(self, name: str) -> None:
-        """What is sent again is no longer waited for by whoever sent it before."""
-        for other in self.trips:
-            if other.name == name and other.status.out:
-                other.status = ItemStatus.UNCONFIRMED
+        return unchanged and self.stories[trip.name].state in allowed and not is_out
 
     async def succeed(self, number: int) -> None:
         await self.answer(number, Kind.SUCCESS)
@@ -174,6 +167,7 @@ class World:
         progress = await self.everywhere(lambda store: store.progress(str(number)))
         ((status, _),) = [(status, number) for status, number in progress.steps[0].items() if number]
         assert STEPS_UP[status] >= STEPS_UP[trip.status], f"{trip.status} went back to {status}"
+        assert not (trip.ended and status.out), f"nobody waits for it any more: {status}"
         trip.status = status
         if trip.generation is not None:
             answer = self.stories[trip.name].answer(trip.generation, fingerprint=trip.fingerprint)
@@ -257,6 +251,23 @@ def test_news_and_acts_in_any_order_leave_what_the_highest_of_them_says(empty_fi
 @given(st.lists(steps, max_size=12))
 def test_news_and_acts_leave_the_same_in_postgres(shared_postgres: str, story: list[Step]) -> None:
     asyncio.run(live(shared_postgres, story))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_letter_goes_again_only_if_no_redrive_waits_for_it(empty_file: Path, *, ended: bool) -> None:
+    async def live() -> None:
+        async with a_world(empty_file) as world:
+            await world.tell([("a", News(Kind.DEATH, 0))])
+            await _send("a", (False, False))(world)
+            await world.record(0)
+            if ended:
+                await world.end(0)
+            await world.check()
+            await _send("a", (False, True))(world)
+            await world.check()
+            assert world.trips[1].generation == (2 if ended else None)
+
+    asyncio.run(live())
 
 
 @pytest.mark.parametrize("order", [*permutations(("record", "succeed", "die", "expire"))], ids=" ".join)

@@ -4,7 +4,7 @@ import difflib
 import json
 from typing import NamedTuple
 
-from redrive.core.errors import DeadLetterError, NotAllowed
+from redrive.core.errors import DeadLetterError, NotAllowed, StateConflict
 from redrive.core.letter import payload_hash
 from redrive.core.message import RESERVED_PREFIX, Headers
 from redrive.core.ports.store import Edit, StoredLetter
@@ -38,14 +38,23 @@ def draft_of(stored: StoredLetter) -> Draft:
 
 
 async def edit(
-    desk: Desk, letter_id: str, *, body: bytes | None = None, headers: Headers | None = None
+    desk: Desk,
+    letter_id: str,
+    *,
+    body: bytes | None = None,
+    headers: Headers | None = None,
+    version: int | None = None,
 ) -> Edited | None:
     """Keep an edited form of a letter, to be sent back instead of the original; None if nothing would change.
 
-    What is not given stays as in the latest edit. Raises `LetterNotFound`, `StateConflict`, `NotAllowed` for a locked
-    header, and `DeadLetterError` where no copy was kept and no body is given.
+    What is not given stays as in the latest edit. Raises `LetterNotFound`, `StateConflict` also if the letter changes
+    meanwhile or is no longer of the `version` given, `NotAllowed` for a locked header, and `DeadLetterError` where no
+    copy was kept and no body is given.
     """
     stored = await desk.store.get(letter_id)
+    current = stored.life.version
+    if version not in (None, current):
+        raise StateConflict(f"letter {letter_id} has changed: it is of version {current}, not {version}")
     nothing_kept = stored.letter.payload is None and not stored.edits
     before = Draft(b"", stored.letter.headers) if nothing_kept and body is not None else draft_of(stored)
     after = Draft(before.body if body is None else body, before.headers if headers is None else headers)
@@ -53,7 +62,7 @@ async def edit(
     if after == before:
         return None
     kept = Edit(body=after.body, headers=after.headers, by=desk.who, edited_at=desk.clock.now())
-    number = await desk.store.edit(letter_id, kept, act=desk.act("letters.edit"))
+    number = await desk.store.edit(letter_id, kept, version=current, act=desk.act("letters.edit"))
     return Edited(number, payload_hash(before.body), payload_hash(after.body), difference(before, after))
 
 

@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import hashlib
 from typing import NamedTuple
 from uuid import uuid4
 
 from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, DeadLetterError, StateConflict, StoreError
 from redrive.core.life import LetterState
 from redrive.core.ports.store import StoredLetter
-from redrive.core.redrive import Planned, Redrive, Target, target_of
+from redrive.core.redrive import Planned, Redrive, RedriveState, Target, target_of
+from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.redriver import LEASE
 from redrive.triage.redrives import Brokers
@@ -25,10 +27,35 @@ class Retried(NamedTuple):
 async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retried:
     """Claim, publish and record one letter, as it was looked at. A redriver hears what becomes of it.
 
-    Raises `StateConflict` for a letter that is not open or has changed, `DeadLetterError` for one without a payload or
-    of a queue that cannot be one, and `BrokerUnavailable`: then it stays claimed, and a redriver sends it as soon as
-    the broker is there.
+    Of several at once one sends, and the others leave no trace. Raises `StateConflict` for a letter that is not open or
+    has changed, `DeadLetterError` for one without a payload or of a queue that cannot be one, and `BrokerUnavailable`:
+    then it stays claimed, and a redriver sends it as soon as the broker is there. If the broker says no, `BrokerError`:
+    it stays claimed too, and its redrive is paused.
     """
+    _refuse(stored, brokers)
+    letter_id, owner = stored.letter.letter_id, uuid4().hex
+    redrive = await _begin(desk, stored, owner=owner)
+    claimed_by = f"letter {letter_id} is claimed by redrive {redrive.redrive_id}"
+    try:
+        async with asyncio.timeout(LEASE.total_seconds()):
+            message_id = await _send(desk, redrive, letter_id, brokers=brokers)
+    except (BrokerUnavailable, TimeoutError) as error:
+        said = f"{str(error) or 'the broker does not answer'}; {claimed_by}"
+        raise BrokerUnavailable(f"{said}, which sends it as soon as the broker is there") from error
+    except BrokerError as error:
+        with contextlib.suppress(StoreError):  # a redriver that finds it running pauses it too
+            await redrives.pause(desk, redrive.redrive_id, why=f"a letter cannot be sent: {error}")
+        said = f"{error}; {claimed_by}, which is paused"
+        raise BrokerError(f"{said}; resume it once the cause is mended, and it goes on with the letter") from error
+    finally:
+        with contextlib.suppress(StoreError):
+            now = desk.clock.now()
+            await desk.store.take(redrive.redrive_id, owner=owner, now=now, until=now)
+    return Retried(redrive.redrive_id, message_id)
+
+
+def _refuse(stored: StoredLetter, brokers: Brokers) -> None:
+    """Raise what says why a letter cannot be sent back, before anything is claimed."""
     letter = stored.letter
     if stored.life.state is not LetterState.OPEN:
         raise StateConflict(f"letter {letter.letter_id} is {stored.life.state}: only an open one can be retried")
@@ -40,28 +67,14 @@ async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retrie
         brokers[letter.broker].dead_letters(letter.queue)
     except ConfigError as error:  # a foreign letter may say anything
         raise DeadLetterError(f"letter {letter.letter_id} cannot be sent back: {error}") from error
-    owner = uuid4().hex
-    redrive = await _begin(desk, stored, owner=owner)
-    try:
-        async with asyncio.timeout(LEASE.total_seconds()):
-            message_id = await _send(desk, redrive, letter.letter_id, brokers=brokers)
-    except (BrokerUnavailable, TimeoutError) as error:
-        raise BrokerUnavailable(
-            f"{str(error) or 'the broker does not answer'}; letter {letter.letter_id} is claimed by redrive"
-            f" {redrive.redrive_id}, which sends it as soon as the broker is there"
-        ) from error
-    finally:
-        with contextlib.suppress(StoreError):
-            now = desk.clock.now()
-            await desk.store.take(redrive.redrive_id, owner=owner, now=now, until=now)
-    return Retried(redrive.redrive_id, message_id)
 
 
 async def _begin(desk: Desk, stored: StoredLetter, *, owner: str) -> Redrive:
+    """A redrive that is ours. Raises `StateConflict` if somebody else sends the letter just now."""
     letter, now = stored.letter, desk.clock.now()
     came_from = Target(letter.broker, letter.queue, letter.group)
     redrive = Redrive(
-        redrive_id=uuid4().hex[:12],
+        redrive_id=await _name(desk, stored),
         created_at=now,
         by=desk.who,
         selection=f"letter={letter.letter_id}",
@@ -72,7 +85,18 @@ async def _begin(desk: Desk, stored: StoredLetter, *, owner: str) -> Redrive:
     act = desk.act("letters.redrive", selection=redrive.selection, count=1, redrive_id=redrive.redrive_id)
     item = Planned(letter.letter_id, stored.life.version)
     await desk.store.create(redrive, [item], act=act, owner=owner, until=now + LEASE)
+    if not await desk.store.take(redrive.redrive_id, owner=owner, now=now, until=now + LEASE):
+        raise StateConflict(f"letter {letter.letter_id} is being sent by redrive {redrive.redrive_id}")
     return redrive
+
+
+async def _name(desk: Desk, stored: StoredLetter) -> str:
+    """One name for all who retry a letter as it is now, so that one redrive is begun; another once that has halted."""
+    seen = f"{stored.letter.letter_id} {stored.life.version}"
+    name = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    if name not in stored.redrive_ids or (await desk.store.redrive(name)).state is RedriveState.RUNNING:
+        return name
+    return uuid4().hex[:12]
 
 
 async def _send(desk: Desk, redrive: Redrive, letter_id: str, *, brokers: Brokers) -> str:

@@ -126,6 +126,19 @@ async def test_headers_are_edited_on_their_own() -> None:
         assert editor.draft_of(await stage.get()) == (b'{"order": 0}', (("a", b"1"), ("b", b"\xff")))
 
 
+async def test_an_edit_of_a_version_that_is_not_current_is_a_conflict() -> None:
+    async with Stage() as stage:
+        await stage.collect(1)
+        version = (await stage.ask("/letters/letter-0")).json()["version"]
+        first = await stage.post("/letters/letter-0/edit", {"text": "one", "version": version})
+        late = await stage.post("/letters/letter-0/edit", {"headers": [["a", "b"]], "version": version})
+
+        assert (first.status_code, first.json()["number"]) == (200, 1)
+        assert (late.status_code, late.headers["content-type"]) == (409, PROBLEM)
+        assert "of version 2, not 1" in late.json()["detail"]
+        assert editor.draft_of(await stage.get()) == (b"one", (await stage.get()).letter.headers)
+
+
 async def test_an_edit_that_changes_nothing_has_no_number() -> None:
     async with Stage() as stage:
         await stage.collect(1)

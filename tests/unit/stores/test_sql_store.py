@@ -13,8 +13,8 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.query import Query
-from redrive.core.redrive import Planned
-from redrive.stores.sql import SqlStore, sqlite
+from redrive.core.redrive import ItemStatus, Planned, RedriveState
+from redrive.stores.sql import SqlStore, redrives, sqlite
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance.store.bench import AT, a_redrive, an_act, letter
 
@@ -47,6 +47,19 @@ async def test_many_openers_of_a_new_file_create_it_once(tmp_path: Path) -> None
     assert (await stores[0].stats()).total == 4
     for store in stores:
         await store.aclose()
+
+
+async def test_a_letter_goes_again_though_the_end_of_its_redrive_was_cut_short(store: SqlStore) -> None:
+    await store.collect([letter("a")])
+    await store.create(a_redrive("r1"), [Planned("a", 1)], act=an_act("letters.redrive"))
+    await store.claim("r1", step=0, limit=1)
+    database, act = store._database, an_act("redrives.cancel")  # noqa: SLF001 - killed after the first transaction
+    await database.write(redrives.mark, "r1", RedriveState.CANCELLED, why="", act=act, accepted=None)
+    assert (await store.progress("r1")).count(ItemStatus.CLAIMED) == 1
+
+    await store.create(a_redrive("r2", again=True), [Planned("a", 2)], act=an_act("letters.redrive"))
+    assert [one.generation for one in await store.claim("r2", step=0, limit=1)] == [2]
+    assert (await store.progress("r1")).count(ItemStatus.UNCONFIRMED) == 1
 
 
 async def test_a_missing_folder_is_unavailable(tmp_path: Path) -> None:

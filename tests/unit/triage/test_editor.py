@@ -2,9 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from redrive.core.errors import DeadLetterError, NotAllowed
+from redrive.core.errors import DeadLetterError, NotAllowed, StateConflict
 from redrive.core.letter import DeadLetter
+from redrive.core.ports.store import StoredLetter
+from redrive.stores.memory import MemoryStore
 from redrive.triage import audit, editor
+from redrive.triage.desk import Desk
 from tests.unit.triage.bench import Bench
 
 
@@ -33,6 +36,35 @@ async def test_headers_and_body_are_edited_on_their_own_and_each_builds_on_the_l
     assert edited.before_sha256 == edited.after_sha256
     assert "+retry: \\xff" in edited.difference
     assert editor.draft_of(await bench.get()) == (b"one", (("retry", b"\xff"),))
+
+
+async def test_edits_at_the_same_time_do_not_lose_each_other() -> None:
+    bench = Bench()
+    await bench.collect(1)
+    seen = await bench.get()
+
+    class Slow(MemoryStore):
+        async def get(self, letter_id: str) -> StoredLetter:
+            return seen if letter_id == "letter-0" else await super().get(letter_id)
+
+    stale = Slow(clock=bench.clock)
+    await stale.collect([seen.letter])
+    desk = Desk(stale, bench.clock, "sam")
+    await editor.edit(desk, "letter-0", body=b"one")
+
+    with pytest.raises(StateConflict, match="has changed: it is of version 2, not 1"):
+        await editor.edit(desk, "letter-0", headers=(("a", b"b"),))
+
+
+async def test_an_edit_may_name_the_version_that_it_is_of() -> None:
+    bench = Bench()
+    await bench.collect(1)
+    await editor.edit(bench.desk, "letter-0", body=b"one", version=1)
+
+    for body in (b"one", b"two"):
+        with pytest.raises(StateConflict, match="of version 2, not 1"):
+            await editor.edit(bench.desk, "letter-0", body=body, version=1)
+    assert len((await bench.get()).edits) == 1
 
 
 async def test_an_edit_that_changes_nothing_is_none() -> None:

@@ -10,7 +10,7 @@ from redrive.core.redrive import RedriveState, Target
 from redrive.triage import audit, letters, redrives
 from redrive.triage.redrives import Plan, Terms
 from redrive.triage.selection import Wanted
-from tests.unit.triage.bench import Bench
+from tests.unit.triage.bench import Bench, redriver, succeeds, verdict
 
 
 async def plan(bench: Bench, **terms: Any) -> Plan:
@@ -187,6 +187,21 @@ async def test_there_is_no_redrive_of_nothing() -> None:
 
     with pytest.raises(StateConflict, match="nothing to send back"):
         await redrives.create(bench.desk, await plan(bench))
+
+
+async def test_what_was_out_in_a_cancelled_redrive_is_sent_once_more_if_asked_for() -> None:
+    bench = Bench()
+    await bench.collect(3)
+    first = await redrives.create(bench.desk, await plan(bench))
+    await bench.store.claim(first.redrive_id, step=0, limit=2)
+    await redrives.cancel(bench.desk, first.redrive_id)
+    assert await verdict(bench, first) == "Sent 2; cancelled: 0 resolved, 2 unconfirmed, 1 untouched"
+
+    second = await redrives.create(bench.desk, await plan(bench, again=True))
+    ended = await bench.while_consuming(redriver(bench).run(second.redrive_id), succeeds)
+
+    assert await verdict(bench, ended) == "Sent 3, succeeding on version v2: 3 resolved, 0 unconfirmed"
+    assert sorted(bench.published) == ["letter-0:2", "letter-1:2", "letter-2:1"]
 
 
 async def test_a_redrive_that_has_ended_does_not_begin_again() -> None:

@@ -69,7 +69,10 @@ class Reported(Asked):
 
 
 class Edited(Asked):
-    """What to send back instead: a body as text, base64 or JSON, and headers. What is not given stays as it is."""
+    """What to send back instead: a body as text, base64 or JSON, and headers. What is not given stays as it is.
+
+    With the letter's `version` as it was seen, an edit that somebody else has overtaken is a conflict.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"json": {"order": 4711, "customer": "c-1"}}, {"headers": [["retry", "no"]]}]}
@@ -79,6 +82,7 @@ class Edited(Asked):
     base64: str | None = Field(None, description="The body as base64.")
     value: Any = Field(None, alias="json", description="The body as JSON, which is written without spaces; not null.")
     headers: list[tuple[HeaderName, str | Base64]] | None = Field(None, max_length=MOST_HEADERS)
+    version: Number | None = Field(None, description="The version of the letter that the edit begins with.")
 
     def body(self) -> bytes | None:
         """The body, if one is given. Raises `ConfigError`."""
@@ -174,7 +178,7 @@ async def edit_letter(
     Begin with what `reveal=true` shows: what was masked would be sent as it is.
     """
     headers = None if changes.headers is None else _read("headers", to_headers, changes.headers)
-    done = await editor.edit(desk, letter_id, body=changes.body(), headers=headers)
+    done = await editor.edit(desk, letter_id, body=changes.body(), headers=headers, version=changes.version)
     if done is None:
         return EditDone(number=None, before_sha256=None, after_sha256=None, difference="")
     return EditDone(

@@ -268,11 +268,12 @@ class LetterStore(Protocol):
         """Put a note on a letter. Raises `LetterNotFound`."""
         ...
 
-    async def edit(self, letter_id: str, edit: Edit, *, act: Act) -> int:
+    async def edit(self, letter_id: str, edit: Edit, *, version: int, act: Act) -> int:
         """Keep an edited form beside the original, for the next redrive; return its number.
 
-        The letter's version goes up, so that a selection previewed before does not send it. Raises `LetterNotFound`, or
-        `StateConflict` unless the letter is open or parked.
+        `version` is that of the letter as the editor read it. It goes up, so that a selection previewed before does not
+        send the letter, and of two edits of one version only the first is kept. Raises `LetterNotFound`, or
+        `StateConflict` if the letter is not open or parked, or of another version.
         """
         ...
 

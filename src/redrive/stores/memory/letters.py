@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from redrive.core.audit import Act
-from redrive.core.errors import LetterNotFound, StateConflict
+from redrive.core.errors import LetterNotFound
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import LetterState, discard
 from redrive.core.ports.store import (
@@ -24,6 +24,7 @@ from redrive.core.ports.store import (
 from redrive.core.query import Query
 from redrive.core.redrive import RedriveOutcome
 from redrive.stores.cursor import mark, mark_of, number_of, page_of
+from redrive.stores.editing import refuse_edit
 from redrive.stores.ledger import Ledger
 from redrive.stores.memory.collecting import collect
 from redrive.stores.memory.shelf import Kept, Shelf
@@ -148,10 +149,9 @@ class MemoryLetters:
         touched = _touched(kept, after=kept.sent_sha256(), note=text)
         self._shelf.record(act, [touched])
 
-    async def edit(self, letter_id: str, edit: Edit, *, act: Act) -> int:
+    async def edit(self, letter_id: str, edit: Edit, *, version: int, act: Act) -> int:
         kept = self._shelf.letter(letter_id)
-        if kept.life.state not in (LetterState.OPEN, LetterState.PARKED):
-            raise StateConflict(f"letter {letter_id} is {kept.life.state}; only an open or parked one can be edited")
+        refuse_edit(letter_id, kept.life, version=version)
         touched = _touched(kept, after=payload_hash(edit.body), number=len(kept.edits) + 1)
         kept.edits.append(edit)
         kept.life = kept.life.to(kept.life.state)

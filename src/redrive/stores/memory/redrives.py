@@ -10,7 +10,7 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.life import Life, send
 from redrive.core.ports import Clock
 from redrive.core.ports.store import Claimed, Page
-from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, sent
+from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, left, sent
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.marking import marked
 from redrive.stores.memory.shelf import Item, Kept, Shelf
@@ -46,8 +46,8 @@ class MemoryRedrives:
     async def redrives(self, *, limit: int = 50, after: str | None = None) -> Page[Redrive]:
         below = number_of(after)
         numbered = [*enumerate(self._shelf.redrives.values(), 1)][::-1]
-        left = [pair for pair in numbered if below is None or pair[0] < below]
-        page = page_of(left, limit=limit, after=lambda pair: str(pair[0]))
+        older = [pair for pair in numbered if below is None or pair[0] < below]
+        page = page_of(older, limit=limit, after=lambda pair: str(pair[0]))
         return Page([redrive for _, redrive in page.rows], page.after)
 
     async def unfinished(self) -> Sequence[Redrive]:
@@ -156,8 +156,7 @@ class MemoryRedrives:
         self._shelf.redrives[redrive_id] = after
         if state in ENDED:
             for item in self._shelf.items[redrive_id].values():
-                if item.status is ItemStatus.PLANNED:
-                    item.status = ItemStatus.UNTOUCHED
+                item.status = left(item.status)
         if state is not redrive.state:
             told = {"redrive": redrive_id, "state": [redrive.state.value, state.value], "why": why}
             self._shelf.record(replace(act, detail=act.detail | told), (), count=redrive.total)

@@ -88,7 +88,7 @@ def _items(
 def _spend(connection: Connection, redrive: Redrive, planned: Sequence[RowMapping]) -> list[tuple[_Loaded, Life]]:
     """Spend the next generation of letters that are still as previewed; skip the others."""
     loaded = _load(connection, planned)
-    out = _out(connection, [*loaded])
+    out = items.out(connection, [*loaded])
     fresh: list[tuple[_Loaded, Life]] = []
     skipped = []
     for item in planned:
@@ -104,14 +104,6 @@ def _spend(connection: Connection, redrive: Redrive, planned: Sequence[RowMappin
     items.claim(connection, redrive.redrive_id, [(one.row, life.generation) for one, life in fresh])
     items.skip(connection, redrive.redrive_id, skipped)
     return fresh
-
-
-def _out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
-    waiting = (ItemStatus.CLAIMED.value, ItemStatus.SENT.value)
-    statement = select(redrive_item.c.letter_id).where(
-        among(redrive_item.c.letter_id, letter_ids), redrive_item.c.status.in_(waiting)
-    )
-    return {*connection.execute(statement).scalars()}
 
 
 def _load(connection: Connection, chosen: Sequence[RowMapping]) -> dict[str, _Loaded]:

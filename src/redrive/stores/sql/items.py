@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, func, select, update
 
-from redrive.core.redrive import ItemStatus, Planned, Progress, answered
+from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, answered, left
 from redrive.stores.hearing import Answer
 from redrive.stores.sql.among import among
 from redrive.stores.sql.bulk import run_rows
@@ -37,6 +37,7 @@ _PLAN = insert(redrive_item).on_conflict_do_nothing()
 _PLANNED = tuple(column.name for column in redrive_item.columns)
 _HEARD = select(*(redrive_item.c[name] for name in ("redrive_id", "letter_id", "generation", "status")))
 _HEARD = _HEARD.add_columns(redrive_item.c.fingerprint, redrive_item.c.app_version)
+_LEFT = {status.value: left(status) for status in ItemStatus if left(status) is not status}
 
 
 def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, place: int) -> None:
@@ -103,11 +104,26 @@ def expire_some(connection: Connection, redrive_id: str, *, before: datetime, qu
 
 
 def leave_some(connection: Connection, redrive_id: str) -> int:
-    """What was never claimed stays untouched."""
-    planned = (redrive_item.c.redrive_id == redrive_id, redrive_item.c.status == ItemStatus.PLANNED.value)
-    names = connection.execute(select(redrive_item.c.letter_id).where(*planned).limit(CHUNK)).scalars().all()
-    _put(connection, redrive_id, names, ItemStatus.UNTOUCHED)
-    return len(names)
+    """What a redrive has not heard of at its end: where `left` says that it is."""
+    some = (redrive_item.c.redrive_id == redrive_id, redrive_item.c.status.in_(_LEFT))
+    found = connection.execute(select(redrive_item.c.letter_id, redrive_item.c.status).where(*some).limit(CHUNK)).all()
+    for was, becomes in _LEFT.items():
+        _put(connection, redrive_id, [letter_id for letter_id, status in found if status == was], becomes)
+    return len(found)
+
+
+def out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
+    """Those of these letters that a redrive waits for. One that has ended does not, even if its end was cut short."""
+    waiting = [status.value for status in ItemStatus if status.out]
+    statement = select(redrive_item.c.letter_id, redrive_item.c.redrive_id, redrive.c.state).join_from(
+        redrive_item, redrive, redrive.c.redrive_id == redrive_item.c.redrive_id
+    )
+    statement = statement.where(among(redrive_item.c.letter_id, letter_ids), redrive_item.c.status.in_(waiting))
+    found = connection.execute(statement).all()
+    for letter_id, redrive_id, state in found:
+        if state in ENDED:
+            _put(connection, redrive_id, [letter_id], ItemStatus.UNCONFIRMED)
+    return {letter_id for letter_id, _, state in found if state not in ENDED}
 
 
 def _put(connection: Connection, redrive_id: str, letter_ids: Sequence[str], status: ItemStatus) -> None:

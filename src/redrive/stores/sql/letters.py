@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from redrive.core.audit import Act
-from redrive.core.errors import LetterNotFound, StateConflict
+from redrive.core.errors import LetterNotFound
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life, discard
 from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.query import Query
 from redrive.core.wire.record import to_pairs
+from redrive.stores.editing import refuse_edit
 from redrive.stores.ledger import Ledger
 from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
 from redrive.stores.sql.chunks import CHUNK, chunks
@@ -92,12 +93,11 @@ def note(connection: Connection, letter_id: str, text: str, *, act: Act) -> None
     auditing.record(connection, act, [Touched(letter_id, sent, sent, {"note": text})])
 
 
-def edit(connection: Connection, letter_id: str, edited: Edit, *, act: Act) -> int:
+def edit(connection: Connection, letter_id: str, edited: Edit, *, version: int, act: Act) -> int:
     """Keep an edited form beside the original; its number."""
     row = _one(connection, letter_id)
     life = to_life(row)
-    if life.state not in (LetterState.OPEN, LetterState.PARKED):
-        raise StateConflict(f"letter {letter_id} is {life.state}; only an open or parked one can be edited")
+    refuse_edit(letter_id, life, version=version)
     before = edits.sent_hashes(connection, [row])[letter_id]
     number = len(edits.of_letters(connection, [letter_id]).get(letter_id, ())) + 1
     values: dict[str, Any] = {"letter_id": letter_id, "number": number, "body": edited.body}

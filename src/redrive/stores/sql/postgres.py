@@ -109,8 +109,13 @@ class _Home:
         """Work that goes on even if its caller is cancelled: half a statement would cost the connection."""
         task = self.loop.create_task(work)
         self._at_work.add(task)
-        task.add_done_callback(self._at_work.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._at_work.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at: if its caller has gone, nobody else does, and asyncio would log it
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         await self._prepare()

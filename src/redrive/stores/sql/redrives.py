@@ -93,7 +93,7 @@ def expire_some(connection: Connection, redrive_id: str, *, before: datetime, qu
 
 
 def leave_some(connection: Connection, redrive_id: str) -> int:
-    """Leave what was never claimed, at most a thousand."""
+    """Leave what was not heard of, at most a thousand."""
     return items.leave_some(connection, redrive_id)
 
 

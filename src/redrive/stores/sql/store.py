@@ -93,8 +93,8 @@ class SqlStore:
     async def note(self, letter_id: str, text: str, *, act: Act) -> None:
         await self._database.write(letters.note, letter_id, text, act=act)
 
-    async def edit(self, letter_id: str, edit: Edit, *, act: Act) -> int:
-        return await self._database.write(letters.edit, letter_id, edit, act=act)
+    async def edit(self, letter_id: str, edit: Edit, *, version: int, act: Act) -> int:
+        return await self._database.write(letters.edit, letter_id, edit, version=version, act=act)
 
     async def purge(self, query: Query, *, before: datetime, limit: int, act: Act) -> int:
         done = 0

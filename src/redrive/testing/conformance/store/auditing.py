@@ -77,9 +77,7 @@ class Auditing(Suite):
 
     async def test_letters_that_a_person_brings_are_recorded(self, bench: Bench) -> None:
         await bench.dead("a", "b")
-        await bench.edit(
-            "b", Edit(body=b"mended", headers=(), by="ann", edited_at=AT)
-        )
+        await bench.edit("b", Edit(body=b"mended", headers=(), by="ann", edited_at=AT))
         before = len((await bench.store.records()).rows)
         act = an_act("letters.import", selection="lines 1 to 4 of letters.jsonl", detail={"refused": 1})
         changed = letter("a", generation=1, payload=b"another")

@@ -10,7 +10,7 @@ from redrive.core.message import Headers
 from redrive.core.ports.store import Dimension, Edit
 from redrive.core.query import Query
 from redrive.core.reason import Reason
-from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
+from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_outcome, letter
 
 PAYLOADS = [
     pytest.param(None, id="none kept"),
