@@ -1,6 +1,7 @@
 """A server that is not there, goes away, comes back, or has others at work: said in our words, and gone on from."""
 
 import asyncio
+import gc
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -132,6 +133,32 @@ async def test_a_writer_that_stands_still_does_not_hold_up_the_others_for_ever(
     with pytest.raises(StoreUnavailable):
         await writing
     assert (await first.stats()).total == 1
+
+
+async def test_a_call_that_fails_after_its_caller_has_gone_is_no_accident_to_be_logged(
+    postgres_url: str, open_store: OpenStore
+) -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+    store, before = open_store(postgres_url), asyncio.all_tasks()
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    def fail(_: Connection) -> None:
+        begun.set()
+        await_only(go_on.wait())
+        raise ConnectionResetError
+
+    reading = asyncio.create_task(store._database.read(fail))  # noqa: SLF001 - a call that stops in the middle
+    await begun.wait()
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    go_on.set()
+    while asyncio.all_tasks() - before:  # noqa: ASYNC110 - the end of a task that only the store knows
+        await asyncio.sleep(0.01)
+    del reading
+    gc.collect()
+
+    assert complaints == []
 
 
 async def test_a_standby_is_unavailable_for_writing_and_can_be_read(postgres_url: str, open_store: OpenStore) -> None:

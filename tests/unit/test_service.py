@@ -1,4 +1,5 @@
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -61,6 +62,26 @@ async def test_each_broker_has_its_collector_and_its_name_in_letters() -> None:
 
 async def _equal(found: Any, expected: object) -> bool:
     return bool(await found == expected)
+
+
+@pytest.mark.parametrize(("queues", "hints"), [(None, 1), (("orders",), 0)])
+async def test_a_broker_that_cannot_list_all_its_queues_is_told_of_unless_they_are_named(
+    queues: tuple[str, ...] | None, hints: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = BrokerSettings(url="redis://127.0.0.1:1", queues=queues)
+    with caplog.at_level(logging.INFO):
+        async with open_service(replace(settings(redrive=False), brokers=(broker,))):
+            pass
+
+    assert sum("name them (--queue" in said for said in caplog.messages) == hints
+
+
+async def test_a_broker_that_lists_all_its_queues_needs_no_hint(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        async with open_service(settings("a", redrive=False)):
+            pass
+
+    assert "--queue" not in caplog.text
 
 
 async def test_collecting_may_be_left_to_others() -> None:

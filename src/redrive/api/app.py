@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import compile_path
 
 from redrive.api.auth import Guard, LoopbackOnly
+from redrive.api.deadline import CHANGE_WITHIN, READ_WITHIN, Deadline
 from redrive.api.headers import SecurityHeaders
 from redrive.api.limits import BodyCap, RateLimit
 from redrive.api.problems import PROBLEM_REF, PROBLEM_SCHEMA, answer_with_problems, problem
@@ -40,7 +41,7 @@ _PROBLEM = {"content": {"application/problem+json": {"schema": PROBLEM_REF}}}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "The request cannot be carried out; the problem says why.", **_PROBLEM},
     "503": {
-        "description": "The store or a broker is away; ask again after the time that Retry-After says.",
+        "description": "The store or a broker is away, or slow; ask again after the time that Retry-After says.",
         **_PROBLEM,
     },
 }
@@ -75,6 +76,7 @@ def create_app(service: Service, *, guard: Guard) -> FastAPI:
     _document(app, guard)
     # The last one added is the first one asked.
     app.add_middleware(BodyCap, most=service.settings.body_limit)
+    app.add_middleware(Deadline, reading=READ_WITHIN, changing=CHANGE_WITHIN)
     if not guard.needs_token:
         app.add_middleware(LoopbackOnly)
     app.add_middleware(RateLimit, rate=service.settings.rate_limit, clock=service.clock)

@@ -1,4 +1,4 @@
-"""The entrance: the API with a guard at the door, or, on loopback while there is no valid token, without one."""
+"""The entrance: the API with a guard at the door, or, on loopback before the first token, without one."""
 
 import asyncio
 import contextlib
@@ -12,15 +12,16 @@ from redrive.api.audience import audience_of
 from redrive.api.auth import Guard
 from redrive.core.errors import StoreError
 from redrive.service import ANSWER_WITHIN, Service
-from redrive.triage.access import any_valid
+from redrive.triage.access import any_issued
 
 LOOK = timedelta(seconds=2)
 
 
 class Entrance:
-    """An ASGI app. A token that is issued, revoked or expires while the service runs is noticed within two seconds.
+    """An ASGI app. The first token that is issued while the service runs is noticed within two seconds.
 
-    While nobody knows whether there is a token, because the store is away, one is asked for.
+    From then on one is asked for, whatever becomes of it, and who listens without one is sent away. While nobody knows
+    whether there is a token, because the store is away, one is asked for too.
     """
 
     def __init__(self, service: Service, *, loopback: bool) -> None:
@@ -61,4 +62,7 @@ class Entrance:
     async def _look(self) -> None:
         with contextlib.suppress(StoreError, TimeoutError):  # what is known stays so
             async with asyncio.timeout(ANSWER_WITHIN):
-                self.needs_token = await any_valid(self._service.store, self._service.clock.now())
+                issued = await any_issued(self._service.store)
+            if issued and not self.needs_token:
+                audience_of(self._open).close()
+            self.needs_token = issued

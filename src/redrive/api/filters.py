@@ -4,7 +4,17 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from redrive.core.life import LetterState
 from redrive.core.query import Query
@@ -38,10 +48,29 @@ def _in_utc(instant: datetime) -> datetime:
 Instant = Annotated[AwareDatetime, BeforeValidator(_written), AfterValidator(_in_utc)]
 """An instant with a zone, far enough from the ends of the calendar to reckon with."""
 
-Word = Annotated[str, Field(min_length=1, max_length=1024, pattern=NO_NUL)]
+
+def _in_words(expected: str) -> WrapValidator:
+    """Says what is expected where pydantic would show a regular expression, which stays in the OpenAPI document."""
+
+    def check(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(f"expected {expected}") from None
+
+    return WrapValidator(check)
+
+
+Word = Annotated[
+    str, Field(min_length=1, max_length=1024, pattern=NO_NUL), _in_words("1 to 1024 characters, none of them NUL")
+]
 """A value to compare with: never empty, so that a forgotten one does not ask for something else."""
 
-Text = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+Text = Annotated[
+    str,
+    Field(min_length=1, max_length=1024, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$"),
+    _in_words("1 to 1024 characters, not only blanks, and no NUL"),
+]
 """A text to look for: not only blanks, which nearly every letter holds."""
 
 

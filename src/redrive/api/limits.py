@@ -1,4 +1,4 @@
-"""Limits that hold before anything else is done: how large a body may be, how often somebody may ask."""
+"""Limits that hold before anything else is done: how many may ask, how often, and how large a body may be."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -11,18 +11,38 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from redrive.api.problems import problem
+from redrive.api.headers import SECURITY
+from redrive.api.problems import RETRY_AFTER, problem
 from redrive.core.ports import Clock
 from redrive.triage.bucket import Bucket
 
 STREAMED = frozenset({"/api/v1/import"})
 """Paths whose bodies are read piece by piece: they may be of any length."""
 
+ALIVE = "/healthz"
+"""The path that is answered however many ask: a probe that is refused would end a service that is only busy."""
+
 BURST = 2.0  # seconds' worth of requests that may come at once
 _KEPT = 10_000  # buckets and callers that are remembered; those that were not seen for longest are forgotten
 _NETWORK = 64  # bits of an IPv6 address that all belong to one customer of a network
 
 Value = TypeVar("Value")
+
+
+class FullHouse:
+    """Answers 503 while there are as many as can be served; only to `ALIVE` there is always an answer."""
+
+    def __init__(self, app: ASGIApp, *, is_full: Callable[[], bool]) -> None:
+        self._app = app
+        self._is_full = is_full
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] != ALIVE and self._is_full():
+            headers = {**SECURITY, "Connection": "close", "Retry-After": RETRY_AFTER}
+            said = "as many requests are being answered as this service allows"
+            await problem(HTTPStatus.SERVICE_UNAVAILABLE, said, headers=headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 class BodyCap:

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 import uvicorn
 
 from redrive.api.entrance import Entrance
+from redrive.api.limits import FullHouse
 from redrive.api.slow_clients import WatchedProtocol, cut_slow_clients
 from redrive.core.errors import ConfigError
 
@@ -32,8 +33,13 @@ async def serving(app: Entrance, sockets: Sequence[socket.socket]) -> AsyncItera
 
     What is being answered then has ten seconds to end; streams are told to.
     """
+
+    def is_full() -> bool:
+        state = server.server_state
+        return max(len(state.connections), len(state.tasks)) > MOST_CONNECTIONS
+
     config = uvicorn.Config(
-        app,
+        FullHouse(app, is_full=is_full),
         http=WatchedProtocol,
         ws="none",
         lifespan="off",
@@ -42,7 +48,6 @@ async def serving(app: Entrance, sockets: Sequence[socket.socket]) -> AsyncItera
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )

@@ -57,7 +57,7 @@ class Caller:
 
 
 LOCAL = Caller("local", Role.ADMIN)
-"""Whoever calls a service on loopback that has no token."""
+"""Whoever calls a service on loopback before a token was ever issued there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,16 @@ async def recognise(book: TokenBook, secret: str, now: datetime) -> Caller | Non
 
 
 async def any_valid(book: TokenBook, now: datetime) -> bool:
-    """Whether anybody has a token that opens the door now. Only without one may a caller be `LOCAL`."""
+    """Whether anybody has a token that opens the door now."""
     return any(token.is_valid(now) for token in await book.tokens())
+
+
+async def any_issued(book: TokenBook) -> bool:
+    """Whether there ever was a token, valid or not: only before the first may a caller be `LOCAL`.
+
+    The end of the last one takes a right away; it must not give everybody all of them.
+    """
+    return bool(await book.tokens())
 
 
 def _checked_expiry(name: str, expires_in: Duration | None, *, now: datetime) -> datetime | None:

@@ -11,6 +11,7 @@ from redrive.api.audience import Audience, audience_of
 from redrive.api.routes import events
 from redrive.core.access import Role
 from redrive.core.errors import StoreUnavailable
+from redrive.triage import access
 from tests.unit.api.stage import Stage
 
 
@@ -124,6 +125,23 @@ async def test_more_than_a_page_is_told_at_once(monkeypatch: pytest.MonkeyPatch)
     assert [one.event for one in heard] == ["ready", *["letter"] * 5]
 
 
+@pytest.mark.parametrize(
+    ("role", "shown"),
+    [(Role.VIEWER, "user_id=***, state=open"), (Role.OPERATOR, "user_id=ann@example.com, state=open")],
+)
+async def test_what_a_redrive_is_about_is_masked_for_who_may_not_reveal(role: Role, shown: str) -> None:
+    async with Stage() as stage:
+        await stage.collect(1, user_id="ann@example.com")
+        order = {"filter": {"user_id": "ann@example.com"}}
+        preview = (await stage.post("/redrives", order)).json()["preview"]
+        await stage.post("/redrives", {**order, "dry_run": False, "preview": preview})
+
+        async with listening(stage, headers=await stage.token(role)) as stream:
+            heard = told((await stream.end()).text)
+
+        assert [one.facts["selection"] for one in heard if one.event == "redrive"] == [shown]
+
+
 async def test_redrives_are_told_when_they_begin_and_change() -> None:
     async with Stage() as stage:
         await stage.collect(2)
@@ -216,3 +234,31 @@ async def test_listening_needs_a_token_where_reading_does() -> None:
         assert (await stage.ask("/events")).status_code == 401
         async with listening(stage, headers=viewer) as stream:
             assert (await stream.end()).status_code == 200
+
+
+async def test_a_token_that_is_revoked_hears_no_more() -> None:
+    async with Stage(needs_token=True) as stage:
+        issued = await access.issue(stage.desk, "ann", role=Role.VIEWER)
+        async with listening(stage, headers={"Authorization": f"Bearer {issued.secret}"}) as stream:
+            await stage.collect(1)
+            await stream.look()
+            await access.revoke(stage.desk, issued.token.token_id)
+            await stage.collect(1, prefix="later")
+            await stream.look()
+
+            assert stream.asking.done()
+            assert [one.event for one in told((await stream.asking).text)] == ["ready", "letter"]
+
+
+async def test_who_listens_with_a_token_goes_on_while_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("away")
+
+    async with Stage(needs_token=True) as stage, listening(stage, headers=await stage.token(Role.VIEWER)) as stream:
+        with monkeypatch.context() as patch:
+            for name in ("news", "redrives", "token_by_hash"):
+                patch.setattr(stage.store, name, away)
+            await stage.collect(1)
+            await stream.look()
+        await stream.look()
+        assert [one.event for one in told((await stream.end()).text)] == ["ready", "letter"]

@@ -267,3 +267,21 @@ async def test_every_mistake_of_a_query_is_told_at_once(path: str) -> None:
     assert {error["at"] for error in answer.json()["errors"]} == {
         *("query.limit", "query.state.0", "query.kueue", "query.q")
     }
+
+
+@pytest.mark.parametrize(
+    "kind", [{}, {"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Type": "text/plain"}]
+)
+async def test_a_body_that_is_not_called_json_is_told_which_header_it_needs(kind: dict[str, str]) -> None:
+    async with Stage() as stage:
+        answer = await stage.http.post("/redrives", content=b'{"all": true}', headers=kind)
+
+        assert refused(answer, 422)
+        assert answer.json()["detail"] == "body: expected JSON, and the header Content-Type: application/json"
+
+
+async def test_json_of_another_shape_is_not_blamed_on_its_header() -> None:
+    async with Stage() as stage:
+        for answer in (await stage.post("/redrives", [1]), await stage.http.post("/redrives")):
+            assert refused(answer, 422)
+            assert "Content-Type" not in answer.text

@@ -1,12 +1,14 @@
-"""How large a body may be, and how often somebody may ask."""
+"""How large a body may be, how often somebody may ask, and how long an answer may take to begin."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from redrive.api.limits import BURST, RateLimit
+from redrive.api.deadline import Deadline
+from redrive.api.limits import BURST, FullHouse, RateLimit
 from redrive.config.settings import ServiceSettings
 from redrive.core.access import Role
 from redrive.testing.clock import ManualClock
@@ -120,3 +122,152 @@ async def test_an_address_is_counted_with_those_of_the_same_customer(first: str,
             found.append((await client.get("/")).status_code)
 
     assert found == [200, 429 if same else 200]
+
+
+# ------------------------------------------------------------------------------------------------ deadline
+
+SOON = {"reading": 0.05, "changing": 0.05}
+NEVER = {"reading": 600.0, "changing": 600.0}
+
+
+class Slow:
+    """An app whose answer is ready when it is told so."""
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.done = asyncio.Event()
+        self.heard = b""
+        self.wrote_all = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            more = True
+            while more:
+                message = await receive()
+                more = message.get("more_body", False)
+                self.heard += message.get("body", b"")
+            await self.may_answer.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"done"})
+            self.wrote_all = True
+        finally:
+            self.done.set()
+
+
+def asking(app: Any) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://test")
+
+
+async def test_an_answer_that_does_not_begin_in_time_is_a_503_and_what_was_asked_is_still_done() -> None:
+    slow, told = Slow(), asyncio.Event()
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+        else:
+            told.set()
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    handling = asyncio.create_task(Deadline(slow, **SOON)(scope, receive, send))
+    await told.wait()
+    assert (statuses, slow.done.is_set()) == ([503], False)
+
+    slow.may_answer.set()
+    await handling
+    assert slow.done.is_set()
+    assert (statuses, slow.wrote_all) == ([503], False)
+
+
+@pytest.mark.parametrize(("method", "retry_after"), [("GET", "5"), ("POST", None), ("DELETE", None)])
+async def test_only_who_asked_to_read_is_told_to_ask_again(method: str, retry_after: str | None) -> None:
+    slow = Slow()
+    asyncio.get_running_loop().call_later(0.2, slow.may_answer.set)
+    async with asking(Deadline(slow, **SOON)) as client:
+        answer = await client.request(method, "/")
+
+    assert (answer.status_code, answer.headers["content-type"]) == (503, PROBLEM)
+    assert "may still be done" in answer.json()["detail"]
+    assert answer.headers.get("retry-after") == retry_after
+
+
+async def test_a_body_that_takes_longer_than_the_answer_may_is_waited_for() -> None:
+    slow = Slow()
+    slow.may_answer.set()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            await asyncio.sleep(0.04)
+            yield b"x"
+
+    async with asking(Deadline(slow, **SOON)) as client:
+        answer = await client.post("/", content=pieces())
+
+    assert (answer.status_code, slow.heard) == (200, b"xxxxx")
+
+
+async def test_an_answer_that_has_begun_may_go_on_for_as_long_as_it_likes() -> None:
+    async def stream(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(5):
+            await asyncio.sleep(0.04)
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with asking(Deadline(stream, **SOON)) as client:
+        assert (await client.get("/")).content == b"xxxxx"
+
+
+async def test_an_import_that_has_begun_may_take_its_time() -> None:
+    slow = Slow()
+    asyncio.get_running_loop().call_later(0.2, slow.may_answer.set)
+    async with asking(Deadline(slow, **SOON)) as client:
+        assert (await client.post("/api/v1/import", content=b"{}")).status_code == 200
+
+
+async def test_who_is_cancelled_leaves_nothing_at_work() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(scope: Any, receive: Any, send: Any) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with asking(Deadline(hang, **NEVER)) as client:
+        asked = asyncio.create_task(client.get("/"))
+        await begun.wait()
+        asked.cancel()
+        await ended.wait()
+
+
+async def test_a_store_that_hangs_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redrive.api.app.READ_WITHIN", 0.05)
+    async with Stage() as stage:
+        hanging = asyncio.Event()
+
+        async def hang(*_: Any, **__: Any) -> Any:
+            await hanging.wait()
+
+        monkeypatch.setattr(stage.store, "stats", hang)
+        asyncio.get_running_loop().call_later(0.2, hanging.set)
+        answer = await stage.ask("/dlq/stats")
+
+        assert (answer.status_code, answer.headers["content-type"]) == (503, PROBLEM)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_full_house_says_so_and_is_alive_all_the_same() -> None:
+    slow = Slow()
+    slow.may_answer.set()
+    async with asking(FullHouse(slow, is_full=lambda: True)) as client:
+        refused, alive = await client.get("/readyz"), await client.get("/healthz")
+
+    assert (refused.status_code, refused.headers["content-type"]) == (503, PROBLEM)
+    assert (refused.headers["connection"], refused.headers["retry-after"]) == ("close", "5")
+    assert refused.headers["x-content-type-options"] == "nosniff"
+    assert alive.status_code == 200

@@ -1,7 +1,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -183,6 +183,39 @@ async def test_a_client_that_is_fast_enough_is_served_however_long_it_stays() ->
             await client.reader.readuntil(b'{"status":"ok"}')
 
 
+class Hanging(Endless):
+    """Answers nothing but whether it lives."""
+
+    async def __call__(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        if scope["path"] != "/healthz":
+            await receive()
+            self.sent += 1
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def test_a_service_that_is_full_of_requests_that_hang_is_still_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that is refused would restart it, and a store that hangs would hang after that too."""
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
+    hanging, stats = Hanging(), HEAD.replace(b"healthz", b"api/v1/dlq/stats") + b"\r\n"
+    async with served(hanging) as port, AsyncExitStack() as stack:
+        for _ in range(3):
+            client = await stack.enter_async_context(connected(port))
+            await client.say(stats)
+        while hanging.sent < 2:  # noqa: ASYNC110 - the server's tasks bring it about
+            await asyncio.sleep(0.01)
+        statuses = []
+        for words in (HEAD + b"\r\n", stats):
+            async with connected(port) as client:
+                await client.say(words)
+                statuses.append((await client.reader.readline()).split()[1])
+
+    assert statuses == [b"200", b"503"]
+
+
 async def test_streams_end_when_the_server_does() -> None:
     bench = Bench()
     entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), loopback=True)
@@ -217,7 +250,7 @@ def test_every_address_of_a_name_is_listened_on_at_one_port() -> None:
 # ------------------------------------------------------------------------------------------------ the entrance
 
 
-async def test_the_door_is_open_only_on_loopback_and_only_while_nobody_has_a_token() -> None:
+async def test_the_door_is_open_only_on_loopback_and_only_before_the_first_token() -> None:
     bench = Bench()
     service = Service(store=bench.store, brokers=bench.brokers, clock=bench.clock)
     inside, outside = Entrance(service, loopback=True), Entrance(service, loopback=False)
@@ -225,16 +258,39 @@ async def test_the_door_is_open_only_on_loopback_and_only_while_nobody_has_a_tok
     async with inside.watched(), outside.watched():
         assert (inside.needs_token, outside.needs_token) == (False, True)
 
-        issued = await access.issue(bench.desk, "kim", role=Role.VIEWER, expires_in="1h")
-        await _noticed(bench, inside, needs_token=True)
-
-        await access.revoke(bench.desk, issued.token.token_id)
-        await _noticed(bench, inside, needs_token=False)
+        await access.issue(bench.desk, "kim", role=Role.VIEWER)
+        await _noticed(bench, inside)
         assert outside.needs_token
 
 
-async def _noticed(bench: Bench, entrance: Entrance, *, needs_token: bool) -> None:
-    while entrance.needs_token is not needs_token:
+async def test_a_last_token_that_is_revoked_or_expires_does_not_open_the_door() -> None:
+    bench = Bench()
+    revoked = await access.issue(bench.desk, "kim", role=Role.ADMIN)
+    await access.revoke(bench.desk, revoked.token.token_id)
+    await access.issue(bench.desk, "kim", role=Role.ADMIN, expires_in="1h")
+    bench.clock.advance("2h")
+    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), loopback=True)
+
+    async with entrance.watched():
+        assert entrance.needs_token
+
+
+async def test_who_listens_without_a_token_is_sent_away_when_the_door_is_closed() -> None:
+    bench = Bench()
+    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), loopback=True)
+    async with entrance.watched(), served(entrance) as port, connected(port) as client:
+        await client.say(b"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        await client.reader.readuntil(b"event: ready")
+        await access.issue(bench.desk, "kim", role=Role.VIEWER)
+        await _noticed(bench, entrance)
+
+        async with asyncio.timeout(30):
+            await client.reader.readuntil(b"\r\n0\r\n\r\n")
+
+
+async def _noticed(bench: Bench, entrance: Entrance) -> None:
+    """Return when it has noticed that there is a token."""
+    while not entrance.needs_token:
         bench.clock.advance("1s")
         await asyncio.sleep(0)
 

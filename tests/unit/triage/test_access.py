@@ -115,9 +115,10 @@ async def test_a_token_that_is_not_there_cannot_be_revoked() -> None:
         await access.revoke(Bench().desk, "nothing")
 
 
-async def test_the_door_has_a_lock_as_long_as_a_token_opens_it() -> None:
+async def test_a_token_opens_until_it_expires_or_is_revoked_and_the_lock_stays() -> None:
     bench = Bench()
     before = await access.any_valid(bench.store, bench.clock.now())
+    assert not await access.any_issued(bench.store)
     issued = await access.issue(bench.desk, "kim", role=Role.VIEWER, expires_in="1h")
     issued_now = await access.any_valid(bench.store, bench.clock.now())
     expired = await access.any_valid(bench.store, bench.clock.now() + timedelta(hours=1))
@@ -125,6 +126,7 @@ async def test_the_door_has_a_lock_as_long_as_a_token_opens_it() -> None:
 
     assert (before, issued_now, expired) == (False, True, False)
     assert not await access.any_valid(bench.store, bench.clock.now())
+    assert await access.any_issued(bench.store)
 
 
 class Untouchable:

@@ -1,8 +1,8 @@
 """Events over HTTP, as they happen: letters that arrive or come back, and redrives that change (server-sent events).
 
 The id of an event is a cursor: who comes back with it as `Last-Event-ID` misses no letter, and may be told of a few
-twice. A stream ends after some minutes, so that a token that was revoked does not listen for ever; browsers come back
-by themselves.
+twice. A stream ends when its caller may no longer read, and after some minutes in any case; browsers come back by
+themselves.
 """
 
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
 from redrive.api.audience import audience_of
-from redrive.api.auth import PermittedRoute, ServiceOf, allowed
+from redrive.api.auth import CallerOf, Guard, PermittedRoute, ServiceOf, allowed
 from redrive.api.filters import NO_NUL
 from redrive.api.pages import asked
 from redrive.api.schema import LetterLine, line_of
@@ -23,8 +23,9 @@ from redrive.core.errors import StoreUnavailable
 from redrive.core.ports.store import LetterRow, Page, Store
 from redrive.core.redrive import ENDED, Redrive
 from redrive.core.wire.plain import dump
+from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
-from redrive.triage.masking import masked_row
+from redrive.triage.masking import masked_operation, masked_row
 
 router = APIRouter(prefix="/events", tags=["events"], route_class=PermittedRoute)
 
@@ -71,6 +72,7 @@ async def events(
     service: ServiceOf,
     start: Annotated[Start, Depends(start_of)],
     _: Annotated[Desk, Depends(allowed("read"))],
+    caller: CallerOf,
 ) -> AsyncIterator[ServerSentEvent]:
     """What happens, as it does: `letter` (arrived or reopened) and `redrive` (begun or changed), as JSON.
 
@@ -78,7 +80,7 @@ async def events(
     """
     audience, clock, page = audience_of(request.app), service.clock, start.page
     until = clock.now() + LONGEST
-    redrives = Changes()
+    redrives = Changes(caller)
     yield ServerSentEvent(event="ready", id=start.cursor, retry=COME_BACK, raw_data="{}")
     while True:
         for event in letters_in(page):
@@ -87,9 +89,20 @@ async def events(
             yield event
         if len(page.rows) < PAGE:
             await audience.rest(POLL, clock=clock)
-        if audience.closed or clock.now() >= until:
+        if audience.closed or clock.now() >= until or not await _may_listen(request):
             return
         page = await _next(service.store, page)
+
+
+async def _may_listen(request: Request) -> bool:
+    """Whether the caller may still read: asked before each look, so that a revoked token hears nothing more."""
+    guard: Guard = request.app.state.guard
+    try:
+        return (await guard.caller(request)).may("read")
+    except HTTPException:
+        return False
+    except StoreUnavailable:  # then there is nothing to tell either
+        return True
 
 
 async def _next(store: Store, page: Page[LetterRow]) -> Page[LetterRow]:
@@ -108,9 +121,10 @@ def letters_in(page: Page[LetterRow]) -> list[ServerSentEvent]:
 
 
 class Changes:
-    """What is known of redrives. At first those that have not ended are news, then whatever changes."""
+    """Redrives as a caller may see them. At first those that have not ended are news, then whatever changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
         self._known: dict[str, tuple[str, str]] | None = None
 
     async def since_last(self, store: Store) -> list[ServerSentEvent]:
@@ -123,8 +137,10 @@ class Changes:
         known = self._known
         self._known = now
         if known is None:
-            return [_event("redrive", _facts(one)) for one in latest if one.state not in ENDED]
-        return [_event("redrive", _facts(one)) for one in latest if known.get(one.redrive_id) != now[one.redrive_id]]
+            news = [one for one in latest if one.state not in ENDED]
+        else:
+            news = [one for one in latest if known.get(one.redrive_id) != now[one.redrive_id]]
+        return [_event("redrive", _facts(masked_operation(one, self._caller))) for one in news]
 
 
 def _facts(redrive: Redrive) -> dict[str, Any]:
