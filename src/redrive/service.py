@@ -132,6 +132,8 @@ def _made(settings: Settings, stack: AsyncExitStack, *, clock: Clock, create: bo
         stack.push_async_callback(broker.aclose)
         brokers[broker.name] = broker
         if settings.service.collect:
+            if place.queues is None and not broker.capabilities.lists_all:
+                log.info(_SOME_QUEUES, broker.name)
             collectors[broker.name] = wiring.collector(
                 broker, store, queues=place.queues, dlqs=place.dlqs, keep=place.keep, clock=clock, sink=bus
             )
@@ -145,6 +147,12 @@ def _made(settings: Settings, stack: AsyncExitStack, *, clock: Clock, create: bo
         collectors=collectors,
         settings=settings.service,
     )
+
+
+_SOME_QUEUES = (
+    "%s: collecting from the queues that a Redrive worker or producer has used; it cannot list those that only others"
+    " use: name them (--queue, or queues in redrive.toml)"
+)
 
 
 def _sizes(service: Service, settings: Settings) -> Sizes:

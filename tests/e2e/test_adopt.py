@@ -83,7 +83,9 @@ def test_entries_may_stay_and_are_known_the_second_time(shop: Shop) -> None:
     assert length(shop) == 3
 
 
-@pytest.mark.parametrize("table", ["", '[brokers.mail]\nurl = "{url}"\n', '[brokers.mail]\nurl = "{url}"\nqueues = ["a"]\n'])
+@pytest.mark.parametrize(
+    "table", ["", '[brokers.mail]\nurl = "{url}"\n', '[brokers.mail]\nurl = "{url}"\nqueues = ["a"]\n']
+)
 def test_a_service_with_the_lines_it_prints_copies_what_comes_later(shop: Shop, table: str) -> None:
     url = shop.env["REDRIVE_BROKER"]
     config = shop.folder / "redrive.toml"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from redrive.core.wire import to_json
-from tests.e2e.serving import Api, Shop
+from tests.e2e.serving import Api, Shop, die
+from tests.servers.redis import ask
 from tests.unit.cli.conftest import a_letter
 
 
@@ -58,3 +59,18 @@ def test_who_no_longer_looks_on_does_not_stop_the_redrive(shop: Shop) -> None:
     assert "the service carries it out all the same" in said
     assert f"redrive redrives watch {redrive['redrive_id']}" in said
     assert (redrive["state"], redrive["progress"]) == ("running", [{"sent": 3}])
+
+
+def test_a_queue_that_only_others_use_or_that_is_not_there_yet_is_no_trouble(tmp_path: Path, empty_redis: str) -> None:
+    shop = Shop(tmp_path, REDRIVE_BROKER=empty_redis)
+    die(empty_redis, "1")
+    ask(empty_redis, "XADD", "mails", "*", "payload", "1")
+    ask(empty_redis, "XGROUP", "CREATE", "mails", "theirs", "0")
+
+    with shop.service("--queue", "orders", "--queue", "mails", "--no-collect") as service:
+        rows = shop.facts("queues", "--url", str(service.client.base_url))
+
+    assert [(row["queue"], row.get("waiting"), row.get("dead")) for row in rows] == [
+        ("mails", None, None),
+        ("orders", 0, 1),
+    ]

@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.servers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -73,13 +75,17 @@ class Folder:
                 assert process.wait(60) == 0
 
     def wait_for_letters(self, count: int) -> None:
-        ends = time.monotonic() + 60
-        while not (self.path / "letters.db").exists() or self.letters() < count:
-            assert time.monotonic() < ends, "the letters did not come in time"
-            time.sleep(0.2)
+        until(lambda: (self.path / "letters.db").exists() and self.letters() >= count, what="the letters come")
 
     def letters(self) -> int:
         return len(self.run("redrive letters list --json").splitlines())
+
+
+def until(true: Callable[[], bool], *, what: str) -> None:
+    ends = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < ends, f"not in time: {what}"
+        time.sleep(0.2)
 
 
 FIX = 'raise redrive.GiveUp("no customer", code="no_customer")', "return"
@@ -88,7 +94,9 @@ FIX = 'raise redrive.GiveUp("no customer", code="no_customer")', "return"
 def test_the_first_program_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
     folder = Folder(tmp_path, README)
     typed = [command for command in commands(README) if not command.startswith(("make", "export"))]
+    typed, service = typed[:6], typed[6:]
     assert [shlex.split(command)[0] for command in typed] == ["redrive", "printf", "python", *["redrive"] * 3]
+    assert [shlex.split(command)[0] for command in service] == ["redrive", "redis-cli", "curl", "redrive"]
 
     for command in typed[:2]:
         folder.run(command)
@@ -107,6 +115,21 @@ def test_the_first_program_of_the_readme_does_what_it_says(tmp_path: Path) -> No
         said = folder.run(typed[5])
     assert said.splitlines()[-1] in README.read_text()
     assert "3 resolved, 0 unconfirmed" in said
+
+
+def test_the_service_of_the_readme_does_what_it_says(tmp_path: Path, empty_redis: str) -> None:
+    folder = Folder(tmp_path, README)
+    places = {"redis://127.0.0.1:6379": empty_redis, "redis-cli": f"redis-cli -u {empty_redis}"}
+    places["http://127.0.0.1:8800"] = f"http://127.0.0.1:{(port := free_port())}"
+    typed = commands(README)[-4:]
+    for name, place in places.items():
+        typed = [command.replace(name, place) for command in typed]
+
+    with folder.running(f"{typed[0]} --port {port}") as output:
+        until(lambda: "redrive serves on" in output.read_text(), what="the service listens")
+        folder.run(typed[1])
+        until(lambda: "KeyError" in folder.run(typed[2]), what="the letter is shown")
+        assert "would redrive 1 letter" in folder.run(typed[3])
 
 
 def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:

@@ -138,15 +138,30 @@ async def _on_ours(request: Request, error: Exception) -> Problem:
     return problem_of(error)
 
 
-async def _on_invalid(_: Request, error: Exception) -> Problem:
+async def _on_invalid(request: Request, error: Exception) -> Problem:
     if not isinstance(error, RequestValidationError):
         raise error
     # Without what was sent: it may hold secrets, be huge, or not be sayable in JSON.
-    errors = [{"at": ".".join(map(str, one["loc"])), "detail": str(one["msg"])} for one in error.errors()]
+    untyped = not _is_json(request.headers.get("content-type", ""))
+    errors = [
+        {"at": ".".join(map(str, one["loc"])), "detail": _NOT_JSON if untyped and _is_unread(one) else str(one["msg"])}
+        for one in error.errors()
+    ]
     detail = "; ".join(f"{one['at']}: {one['detail']}" for one in errors[:_TOLD])
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=errors[:_LISTED])
 
 
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def _is_unread(error: Mapping[str, Any]) -> bool:
+    """Whether a mistake is that the body as a whole, which is there, was not taken for JSON."""
+    return tuple(error["loc"]) == ("body",) and error["type"] != "missing"
+
+
+_NOT_JSON = "expected JSON, and the header Content-Type: application/json"
 _TOLD = 5
 _LISTED = 100
 

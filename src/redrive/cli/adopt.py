@@ -11,7 +11,7 @@ from redrive.cli.output import Exit, complain, preview
 from redrive.cli.sheet import Part, tell_sheet
 from redrive.cli.target import open_broker
 from redrive.config import BrokerSettings
-from redrive.core.errors import ConfigError
+from redrive.core.errors import ConfigError, QueueNotFound
 from redrive.core.place import DeadLetterPlace, queue_of
 from redrive.core.ports import Broker
 from redrive.core.ports.store import Collected
@@ -39,6 +39,8 @@ async def adopt(
     async with open_broker(at) as broker:
         orphan = Orphan(dlq, queue, usual=queue_of(broker.capabilities.dlq, dlq), keep=keep)
         found = await survey(broker.dead_letters(orphan.letters_of, place=DeadLetterPlace(name=dlq)))
+        if not found.entries and not await _is_listed(broker, dlq):
+            raise QueueNotFound(f"no DLQ {dlq!r} on {broker.name}, or it is empty and nobody reads it")
         if not yes or found.homeless:
             _tell_survey(found, as_json=at.json)
         if found.homeless:
@@ -46,7 +48,8 @@ async def adopt(
             return Exit.USAGE
         if yes:
             done = await _take_over(broker, orphan, at)
-            _tell_done(dlq, done, orphan.settings(at.place), as_json=at.json)
+            lines = orphan.settings(at.place, listed=await _is_listed(broker, dlq))
+            _tell_done(dlq, done, lines, as_json=at.json)
     return Exit.OK
 
 
@@ -69,14 +72,18 @@ class Orphan:
         """As the setting `dlqs` has it."""
         return {self.name: None if self.queue == self.usual else self.queue}
 
-    def settings(self, place: BrokerSettings) -> list[str]:
-        """The lines of redrive.toml without which collectors would pass it over, or move what is to stay."""
+    def settings(self, place: BrokerSettings, *, listed: bool) -> list[str]:
+        """The lines of redrive.toml without which collectors would pass it over, or move what is to stay.
+
+        `listed` says whether the broker has it among its queues, where collectors find it by its name.
+        """
         lines = []
-        if self.usual is None or self.explicit[self.name]:
-            if self.name not in place.dlqs:
-                lines.append(f"dlqs = {_toml({**place.dlqs, **self.explicit})}")
-        elif place.queues is not None and self.usual not in place.queues:
-            lines.append(f"queues = {json.dumps([*place.queues, self.usual])}")
+        found = self.usual is not None and not self.explicit[self.name]
+        if found and place.queues is not None:
+            if self.usual not in place.queues and self.name not in place.dlqs:
+                lines.append(f"queues = {json.dumps([*place.queues, self.usual])}")
+        elif self.name not in place.dlqs and not (found and listed):
+            lines.append(f"dlqs = {_toml({**place.dlqs, **self.explicit})}")
         if self.keep and not place.keep:
             lines.append("keep = true")
         head = "[collect]" if place.name is None else f"[brokers.{place.name}]"
@@ -85,6 +92,10 @@ class Orphan:
 
 def _toml(dlqs: dict[str, str | None]) -> str:
     return json.dumps([f"{name}={queue}" if queue else name for name, queue in dlqs.items()])
+
+
+async def _is_listed(broker: Broker, name: str) -> bool:
+    return any(name == queue for queue, _ in await broker.queues())
 
 
 async def _take_over(broker: Broker, orphan: Orphan, at: AtBoth) -> Collected:

@@ -11,7 +11,8 @@ from redrive.cli.output import Column, show, span
 config = App(name="config", help="Show the settings, and where each comes from.")
 
 
-def _said(value: Any) -> str:
+def _said(key: str, value: Any) -> str:
+    """A value as it is written in redrive.toml, and in the documentation."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, timedelta):
@@ -20,12 +21,25 @@ def _said(value: Any) -> str:
         return ", ".join(f"{name}={queue}" if queue else name for name, queue in value.items()) or "none"
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
-    return "-" if value is None else str(value)
+    if value is None:
+        return "none"
+    return _size(value) if key == "service.body_limit" else _number(value)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _size(number: int) -> str:
+    for unit, length in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number % length == 0:
+            return f"{number // length}{unit}"
+    return f"{number}B"
 
 
 _COLUMNS = (
     Column("key", "key", style=lambda _: "bold"),
-    Column("value", "value", shown=_said, wraps=True),
+    Column("value", "value", wraps=True),
     Column("from", "origin", style=lambda origin: "dim" if origin == "default" else ""),
 )
 
@@ -38,4 +52,5 @@ def show_config(*, at: AtBoth = BOTH) -> None:
     from redrive.config.origins import shown
 
     found = shown(read_settings(flags={"broker": at.broker, "store": at.store}))
-    show((one._asdict() for one in found), _COLUMNS, as_json=at.json, empty="")
+    facts = (one._asdict() if at.json else {**one._asdict(), "value": _said(one.key, one.value)} for one in found)
+    show(facts, _COLUMNS, as_json=at.json, empty="")

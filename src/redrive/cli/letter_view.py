@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from redrive.cli.clerk import Seen
@@ -151,9 +151,18 @@ def _rows(facts: dict[str, str]) -> list[tuple[str, str]]:
 def _attempt(attempt: Attempt) -> tuple[str, str]:
     label = f"{attempt.number}" if not attempt.generation else f"{attempt.number}, generation {attempt.generation}"
     took = attempt.ended_at - attempt.started_at
-    lasted = f"{took.total_seconds():.3g}s" if took.total_seconds() < 1 else span(took)
     died = "the process died: " if attempt.crash else ""
-    return label, f"{_at(attempt.started_at)}, {lasted}: {died}{_error(attempt.error_type, attempt.error_message)}"
+    return (
+        label,
+        f"{_at(attempt.started_at)}, {_lasted(took)}: {died}{_error(attempt.error_type, attempt.error_message)}",
+    )
+
+
+def _lasted(took: timedelta) -> str:
+    if took >= timedelta(seconds=1):
+        return span(took)
+    millis = took // timedelta(milliseconds=1)
+    return f"{millis} ms" if millis else "<1 ms"
 
 
 def _payload_title(letter: DeadLetter, *, masked: bool) -> str:

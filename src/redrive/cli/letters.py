@@ -1,11 +1,13 @@
 """`redrive letters`: dead letters that were collected: look at them, decide about them, send them back."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from redrive.cli.anywhere import STORE, Anywhere, letter_named, letters_named, open_clerk, rows_of
+from redrive.cli.clerk import Clerk
 from redrive.cli.filters import EVERY, UNSURE, Choice, Filter, as_length, refuse_confusion
 from redrive.cli.output import Exit, complain, show, tell
 from redrive.cli.sheet import Part, tell_sheet
@@ -119,9 +121,18 @@ async def discard(
             preview_of(await clerk.letters.preview(wanted), "discard", as_json=at.json)
             return Exit.OK
         done = await clerk.letters.discard(wanted, why=why)
-    left = f"; {done.changed} had changed and were left alone" if done.changed else ""
+        already = await _discarded(clerk, wanted.letter_ids) - done.discarded if done.changed and letter_ids else 0
+    left = f"; {already} discarded already" if already else ""
+    if done.changed > already:
+        left += f"; {done.changed - already} had changed and were left alone"
     tell(done._asdict(), f"discarded {words_of(done.discarded)}{left}", as_json=at.json)
     return Exit.NO if done.changed else Exit.OK
+
+
+async def _discarded(clerk: Clerk, letter_ids: Sequence[str]) -> int:
+    """How many of these are discarded by now."""
+    states = [(await clerk.letters.show(one, reveal=False)).stored.life.state for one in letter_ids]
+    return states.count(LetterState.DISCARDED)
 
 
 @letters.command

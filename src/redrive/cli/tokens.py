@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from redrive.cli.anywhere import STORE, Anywhere, open_clerk
 from redrive.cli.output import Column, age, complain, show, span, tell
 from redrive.core.access import Role, Token
+from redrive.core.errors import ConfigError
 
 tokens = App(name="tokens", help="Who may call the service: issue tokens, list and revoke them.")
 
@@ -47,11 +48,13 @@ async def issue(
     name: Annotated[str, Parameter(help="Whom it is for, as the audit will say.")],
     /,
     *,
-    role: Annotated[Role, Parameter(help="What its holder may do.")],
+    role: Annotated[Role | None, Parameter(help="What its holder may do; has to be said.")] = None,
     expires: Annotated[str | None, Parameter(help="How long it is valid, as in 90d; for ever unless told.")] = None,
     at: Anywhere = STORE,
 ) -> None:
     """Make a token and print its secret, once: only a hash of it is kept."""
+    if role is None:
+        raise ConfigError(f"--role: expected one of {', '.join(Role)}, got none")
     async with open_clerk(at, create=True) as clerk:
         issued = await clerk.tokens.issue(name, role=role, expires_in=expires)
     token = issued.token

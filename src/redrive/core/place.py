@@ -10,6 +10,9 @@ DLQ = "{queue}.dlq"
 OUTCOMES = "{queue}.outcomes"
 """The usual patterns; a broker whose users expect others says so in its `Capabilities`."""
 
+COLLECTORS = "redrive"
+"""The group in which collectors read DLQs and outcomes queues."""
+
 
 _TAG = re.compile(r"\{[^{}]+\}")
 _PLACEHOLDERS = frozenset({"{group}", "{name}", "{source}", "{stream}", "{subject}", "{topic}"})

@@ -10,6 +10,7 @@ from redrive.core.ports.store import Collected, StoredLetter
 from redrive.core.printable import printable
 from redrive.core.query import Query
 from redrive.core.wire import from_json, to_json
+from redrive.triage import letters
 from redrive.triage.desk import Desk
 from redrive.triage.editor import draft_of
 from redrive.triage.selection import Selection, in_words
@@ -19,6 +20,7 @@ BATCH_BYTES = 8 * 2**20
 LONGEST_LINE = 16 * 2**20
 REFUSALS_TOLD = 1000
 _PAGE = 50
+_LARGE = 256 * 1024  # bytes of a letter that is written beside the loop, so that others have their turn
 
 
 async def to_lines(desk: Desk, selection: Selection) -> AsyncIterator[bytes]:
@@ -28,24 +30,38 @@ async def to_lines(desk: Desk, selection: Selection) -> AsyncIterator[bytes]:
 
 
 async def stream(desk: Desk, query: Query) -> AsyncIterator[bytes]:
-    """Every letter that matches as a JSON line, newest first, however many: a page of them is in memory at a time.
+    """Every letter that matches as a JSON line, newest first, however many: a few of them are in memory at a time.
 
     The audit has one record of it when this returns, before the first line. Letters are whole, nothing is masked.
     What comes or goes meanwhile may be in it or not.
     """
-    await desk.store.record(desk.act("letters.export", selection=in_words(query)))
+    count = await desk.store.count(query)
+    detail = {"at_least": True} if count.capped else {}
+    await desk.store.record(desk.act("letters.export", selection=in_words(query), count=count.number, **detail))
     return _found(desk, query)
 
 
 async def _found(desk: Desk, query: Query) -> AsyncIterator[bytes]:
     after: str | None = None
+    last: Sequence[StoredLetter] = ()
     while True:
-        page = await desk.store.find(query, limit=_PAGE, after=after)
-        for stored in await desk.store.get_many([row.letter_id for row in page.rows]):
-            yield to_json(stored.letter) + b"\n"
+        page = await letters.find(desk, query, limit=_PAGE, after=after)
+        rows = page.rows
+        while rows:
+            number = letters.portion(last)
+            some = await letters.whole(desk, rows[:number])
+            last, rows = some or last, rows[number:]
+            for stored in some:
+                yield await _line(stored)
         after = page.after
         if after is None:
             return
+
+
+async def _line(stored: StoredLetter) -> bytes:
+    if letters.weight(stored) <= _LARGE:
+        return to_json(stored.letter) + b"\n"
+    return await asyncio.to_thread(to_json, stored.letter) + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

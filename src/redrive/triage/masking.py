@@ -5,25 +5,34 @@ The original is never changed: it is what a redrive sends back.
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+from redrive.core.attempt import Attempt
+from redrive.core.audit import AuditRecord
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.message import Headers
 from redrive.core.ports.store import Edit, LetterRow, StoredLetter
 from redrive.core.privacy import MASK, PrivacyFilter
+from redrive.core.redrive import Redrive
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
 
 LARGEST = 256 * 1024  # bytes of a content that is looked into; larger ones are hidden
 
+Operation = TypeVar("Operation", AuditRecord, Redrive)
+
 _FILTER = PrivacyFilter(personal=True)
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # what text does not hold; \x1b colours some logs
+_SEARCHED = re.compile(r"((?:^|, )text=).*?(?=, state=[a-z|]+\Z|\Z)", re.DOTALL)  # in a selection's words
+_SHORT = ("error_type", "error_code", "original_message_id", "app_version")
+_SHORT_OF_WHOLE = (*_SHORT, "node", "trace_id", "task_type", "severity", "content_type")
 
 
 def masked(stored: StoredLetter) -> StoredLetter:
-    """A letter as everybody may see it: payload, key, headers, context, edits and the texts of errors are masked.
+    """A letter as everybody may see it: payload, key, headers, context, edits and texts are masked.
 
     A content in which nothing had to be masked is as it was, byte for byte. Else JSON stays JSON, cut short where it
     is deep or long; other text stays text; what is binary or large is replaced by its size and hash. Never raises.
@@ -34,13 +43,35 @@ def masked(stored: StoredLetter) -> StoredLetter:
 def masked_row(row: LetterRow) -> LetterRow:
     """The same for a letter in a list."""
     return replace(
-        row, error_message=_FILTER.text(row.error_message), user_id=_said(row.user_id), tenant_id=_said(row.tenant_id)
+        row,
+        error_message=_FILTER.text(row.error_message),
+        user_id=_said(row.user_id),
+        tenant_id=_said(row.tenant_id),
+        **_short(row, _SHORT),
     )
 
 
 def masked_text(text: str) -> str:
     """The same for a text, such as the error of an incident."""
     return _FILTER.text(text)
+
+
+def masked_operation(operation: Operation, caller: Caller) -> Operation:
+    """A record of the audit or a redrive, as this caller may see it: who may reveal sees what was searched for.
+
+    For others its selection is masked as a text, and the text that letters had to hold is hidden whole.
+    """
+    if caller.may("reveal"):
+        return operation
+    return replace(operation, selection=_FILTER.text(_SEARCHED.sub(rf"\1{MASK}", operation.selection)))
+
+
+def masked_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by texts that are masked; those that look the same then are counted together."""
+    found = Counter[str]()
+    for text, number in counts.items():
+        found[_FILTER.text(text)] += number
+    return dict(found)
 
 
 def masked_field(name: str, value: str) -> str:
@@ -72,9 +103,19 @@ def _letter(letter: DeadLetter) -> DeadLetter:
         context=_FILTER.mask(letter.context),
         error_message=_FILTER.text(letter.error_message),
         stack=_said(letter.stack),
-        attempts=tuple(attempt.told(_FILTER.text(attempt.error_message)) for attempt in letter.attempts),
+        attempts=tuple(map(_attempt, letter.attempts)),
         user_id=_said(letter.user_id),
         tenant_id=_said(letter.tenant_id),
+        **_short(letter, _SHORT_OF_WHOLE),
+    )
+
+
+def _attempt(attempt: Attempt) -> Attempt:
+    return attempt._replace(
+        error_type=_FILTER.text(attempt.error_type),
+        error_message=_FILTER.text(attempt.error_message),
+        error_code=_said(attempt.error_code),
+        node=_FILTER.text(attempt.node),
     )
 
 
@@ -84,6 +125,10 @@ def _edit(edit: Edit) -> Edit:
 
 def _said(text: str | None) -> str | None:
     return None if text is None else _FILTER.text(text)
+
+
+def _short(told: LetterRow | DeadLetter, names: Sequence[str]) -> dict[str, Any]:
+    return {name: _said(getattr(told, name)) for name in names}
 
 
 def _headers(headers: Headers) -> Headers:

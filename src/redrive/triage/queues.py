@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from redrive.core.errors import BrokerError, ConfigError, QueueNotFound
-from redrive.core.place import queue_of
+from redrive.core.place import COLLECTORS, DeadLetterPlace, queue_of
 from redrive.core.ports import Alive, Broker, Clock, Depth
 from redrive.core.url import mask_url
 from redrive.triage.desk import Desk
@@ -18,6 +18,8 @@ _AT_ONCE = 8  # lanes that one broker is asked about
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
     """One group's work on one queue. Of what cannot be looked at there is a row too: `trouble` says why.
+
+    A queue that only groups of others read has neither `depth` nor `trouble`.
 
     `paused` is why nothing is fetched: by a person for the whole group, or by workers that hold back by themselves.
     """
@@ -70,7 +72,8 @@ async def _broker_rows(
     async def row(queue: str, group: str) -> QueueRow:
         try:
             async with asyncio.timeout_at(deadline), one_of_few:
-                return await look(broker, queue, group, now=clock.now())
+                now = clock.now()
+                return await (look(broker, queue, group, now=now) if group else _unread(broker, queue, now=now))
         except (BrokerError, TimeoutError) as error:
             return QueueRow(broker=broker.name, queue=queue, group=group, trouble=_said(error))
 
@@ -87,6 +90,7 @@ async def lanes_of(
 ) -> list[tuple[str, str]]:
     """Every (queue, group), of these queues or of all; of what is kept beside a queue only if `everything` is wanted.
 
+    What collectors read is kept beside a queue, whatever it is called.
     A queue that is asked for and that nobody has begun is there without a group.
     """
     known = await broker.queues()
@@ -95,7 +99,7 @@ async def lanes_of(
     if queues is not None:
         lanes = [lane for lane in known if lane[0] in queues] + [(name, "") for name in queues if name not in names]
     else:
-        lanes = [lane for lane in known if everything or beside[lane[0]] not in names]
+        lanes = [lane for lane in known if everything or not (beside[lane[0]] in names or lane[1] == COLLECTORS)]
     return sorted(lanes, key=lambda lane: (beside.get(lane[0]) or lane[0], lane))
 
 
@@ -112,6 +116,19 @@ async def look(broker: Broker, queue: str, group: str, *, now: datetime) -> Queu
         paused=depth.paused or _held_back(workers),
         oldest_age=max(now - depth.oldest_at, timedelta(0)) if depth.oldest_at else None,
     )
+
+
+async def _unread(broker: Broker, queue: str, *, now: datetime) -> QueueRow:
+    """A queue that no group of ours reads.
+
+    One that is not there yet may have a DLQ. One that only groups of others read has no counts: the broker lists none.
+    """
+    try:
+        return await look(broker, queue, "", now=now)
+    except QueueNotFound:
+        others = await broker.dead_letters(queue, place=DeadLetterPlace(name=queue)).length()
+        depth = None if others else Depth(dead=await broker.dead_letters(queue).length())
+        return QueueRow(broker=broker.name, queue=queue, depth=depth)
 
 
 async def group_of(broker: Broker, queue: str, *, group: str | None) -> str:

@@ -15,7 +15,7 @@ from redrive.core.backoff import Exponential
 from redrive.core.duration import NOW
 from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound, RedriveError, StoreError
 from redrive.core.event import BrokerFaulted, CollectorLagged
-from redrive.core.place import DeadLetterPlace, named, queue_of
+from redrive.core.place import COLLECTORS, DeadLetterPlace, named, queue_of
 from redrive.core.policy import RetryPolicy
 from redrive.core.ports import Broker, Depth
 from redrive.core.ports.store import Collected, LetterStore
@@ -26,7 +26,7 @@ from redrive.worker.intake import Feed, Intake
 from redrive.worker.keeper import Keeper
 from redrive.worker.outcomes import Surroundings
 
-GROUP: Final = "redrive"
+GROUP: Final = COLLECTORS
 BATCH = 500
 LOOK = timedelta(seconds=2)  # for queues that are new, and for the lag
 _FOR_EVER = 2**31 - 1

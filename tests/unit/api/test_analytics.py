@@ -18,6 +18,19 @@ async def test_deaths_are_told_by_hour_and_dimension() -> None:
         assert by_queue["totals"] == {"mails": 1}
 
 
+@pytest.mark.parametrize("by", ["error_type", "error_code"])
+async def test_what_deaths_are_of_is_masked_and_what_looks_the_same_then_is_counted_together(by: str) -> None:
+    async with Stage() as stage:
+        await stage.collect(2, **{by: "NoUser:ann@example.com"})
+        await stage.collect(1, prefix="other", **{by: "NoUser:kim@example.com"})
+        stage.clock.advance("1m")
+
+        found = (await stage.ask(f"/analytics?by={by}")).json()
+
+        assert (found["total"], found["totals"]) == (3, {"NoUser:***": 3})
+        assert [hour["counts"] for hour in found["hours"]] == [{"NoUser:***": 3}]
+
+
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [

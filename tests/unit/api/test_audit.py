@@ -1,5 +1,6 @@
 import pytest
 
+from redrive.core.access import Role
 from tests.unit.api.stage import Stage
 
 
@@ -34,6 +35,20 @@ async def test_the_chain_of_the_audit_is_verified() -> None:
         await stage.post("/incidents/f0/mute")
 
         assert (await stage.ask("/audit/verify")).json() == {"holds": True, "broken": None}
+
+
+async def test_what_was_searched_for_is_hidden_from_who_may_not_reveal() -> None:
+    async with Stage(needs_token=True) as stage:
+        await stage.collect(1, user_id="ann@example.com", payload=b"hunter2, state=x")
+        viewer, operator = await stage.token(Role.VIEWER), await stage.token(Role.OPERATOR)
+        chosen = {"user_id": "ann@example.com", "q": "hunter2, state=x"}
+        await stage.post("/letters/discard", {"filter": chosen}, headers=operator)
+
+        masked, whole = [(await stage.ask("/audit", headers=one)).json() for one in (viewer, operator)]
+
+        assert "user_id=***, text=***, state=open|parked" in [one["selection"] for one in masked]
+        assert "hunter2" not in str(masked)
+        assert "user_id=ann@example.com, text=hunter2, state=x, state=open|parked" in str(whole)
 
 
 @pytest.mark.parametrize(

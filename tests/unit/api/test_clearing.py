@@ -39,6 +39,17 @@ async def test_old_letters_are_counted_and_purged_only_if_that_is_said() -> None
         assert await stage.verbs() == ["letters.purge"]
 
 
+@pytest.mark.parametrize("said", [{"all": True}, {"filter": {"queue": "orders"}}])
+async def test_letters_of_any_age_are_purged_by_a_filter_or_if_all_are_said_to_be_meant(said: Any) -> None:
+    async with Stage() as stage:
+        await stage.collect(2)
+        stage.clock.advance("1s")
+
+        done = (await stage.post("/letters/purge", {"older_than": 0, "dry_run": False, **said})).json()
+
+        assert (done["letters"], await stage.ids()) == (2, [])
+
+
 async def test_a_purge_is_about_letters_in_whatever_state_unless_told() -> None:
     async with Stage() as stage:
         await stage.collect(2)
@@ -59,9 +70,13 @@ async def test_a_purge_is_about_letters_in_whatever_state_unless_told() -> None:
         ({}, 422),
         ({"older_than": "old"}, 400),
         ({"older_than": -1}, 400),
+        ({"older_than": 0}, 400),
+        ({"older_than": "0s", "filter": {}}, 400),
+        ({"older_than": 0, "all": "yes"}, 422),
         ({"older_than": "1d", "filter": {"kueue": "orders"}}, 422),
         ({"older_than": "1d", "dry_run": "no"}, 422),
-        ({"older_than": "1d", "all": True}, 422),
+        ({"older_than": "1d", "all": True}, 400),
+        ({"older_than": 0, "filter": {"queue": "orders"}, "all": True}, 400),
     ],
 )
 async def test_an_order_to_purge_that_is_unclear_purges_nothing(order: Any, status: int) -> None:

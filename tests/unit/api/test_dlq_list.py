@@ -1,20 +1,35 @@
 """Dead letters as the messages of a DLQ: list and count."""
 
+import asyncio
+import threading
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
 import pytest
 
-from redrive.api.routes import dlq
 from redrive.core.access import Role
 from redrive.core.attempt import Attempt
-from redrive.core.ports.store import LetterRow, Page
+from redrive.core.ports.store import LetterRow, Page, StoredLetter
 from redrive.core.query import Query
 from redrive.stores.memory import MemoryStore
+from redrive.triage import editor, letters, masking
 from tests.unit.api.stage import Stage
+
+
+class Watched(MemoryStore):
+    """Remembers how many letters it was asked for at once."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.read = list[int]()
+
+    async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+        self.read.append(len(letter_ids))
+        return await super().get_many(letter_ids)
+
 
 SEED = {
     *("message_id", "original_message_id", "payload", "error_type", "error_message", "retry_count", "failed_at"),
@@ -139,6 +154,14 @@ async def test_stats_are_exact_for_one_queue_and_for_all() -> None:
         assert (nowhere["total_messages"], nowhere["oldest_message_at"]) == (0, None)
 
 
+async def test_secrets_in_the_names_of_errors_are_masked_in_counts_too() -> None:
+    async with Stage() as stage:
+        await stage.collect(1, error_type="NoUser:ann@example.com")
+        await stage.collect(2, prefix="other", error_type="NoUser:kim@example.com")
+
+        assert (await stage.ask("/dlq/stats")).json()["by_error_type"] == {"NoUser:***": 3}
+
+
 async def test_a_payload_that_is_no_text_is_hidden_and_base64_where_it_is_revealed() -> None:
     async with Stage() as stage:
         binary = b"\xff\x00\xfe"
@@ -181,8 +204,7 @@ async def test_secrets_in_lists_are_masked_unless_an_operator_asks_which_is_on_r
 
 
 async def test_a_page_ends_early_where_payloads_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dlq, "AT_ONCE", 2)
-    monkeypatch.setattr(dlq, "ENOUGH", 1000)
+    monkeypatch.setattr(letters, "ENOUGH", 1000)
     async with Stage() as stage:
         await stage.collect(10, payload=b"x" * 600)
 
@@ -191,6 +213,56 @@ async def test_a_page_ends_early_where_payloads_are_large(monkeypatch: pytest.Mo
 
         assert len(first.json()) == 2
         assert len(rest) == 8
+
+
+LARGE = b"x" * (letters.ENOUGH + 1)
+
+
+@pytest.mark.parametrize("reveal", ["false", "true"])
+async def test_large_letters_are_read_one_at_a_time_and_no_more_than_a_page_holds(reveal: str) -> None:
+    async with Stage(store=Watched) as stage:
+        await stage.collect(20, payload=LARGE)
+
+        page = await stage.ask(f"/dlq/messages?reveal={reveal}")
+
+        assert stage.store.read == [1]  # type: ignore[attr-defined]
+        assert (len(page.json()), "link" in page.headers) == (1, True)
+
+
+async def test_large_letters_behind_small_ones_are_never_read_in_heaps() -> None:
+    async with Stage(store=Watched) as stage:
+        await stage.collect(40, payload=LARGE)
+        await stage.collect(30, prefix="small")
+
+        found = (await stage.ask("/dlq/messages?limit=100")).json()
+
+        assert max(stage.store.read) <= letters.AT_ONCE  # type: ignore[attr-defined]
+        assert 30 < len(found) <= 30 + letters.AT_ONCE
+
+
+async def test_edits_count_as_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "ENOUGH", 1000)
+    async with Stage(store=Watched) as stage:
+        for letter in await stage.collect(3):
+            await editor.edit(stage.desk, letter.letter_id, body=b"x" * 1000)
+
+        assert len((await stage.ask("/dlq/messages")).json()) == 1
+        assert stage.store.read == [1]  # type: ignore[attr-defined]
+
+
+async def test_others_are_answered_while_the_payloads_of_a_list_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Stage() as stage:
+        await stage.collect(1)
+        loop, turned = asyncio.get_running_loop(), threading.Event()
+
+        def slow(stored: StoredLetter) -> StoredLetter:
+            loop.call_soon_threadsafe(turned.set)
+            assert turned.wait(10), "the loop stood still"
+            return stored
+
+        monkeypatch.setattr(masking, "masked", slow)
+
+        assert (await stage.ask("/dlq/messages")).status_code == 200
 
 
 async def test_pages_are_filled_over_looks_that_find_nothing() -> None:

@@ -343,6 +343,8 @@ async def test_a_search_for_nothing_but_blanks_is_refused_and_purges_nothing(bla
         answer = await stage.http.delete(f"/dlq/messages?q={blank}")
 
         assert (answer.status_code, len(await stage.ids())) == (422, 2)
+        assert "not only blanks" in answer.json()["detail"]
+        assert "pattern" not in answer.text
 
 
 async def test_a_purge_leaves_what_is_settled_or_out_unless_its_state_is_named() -> None:

@@ -138,3 +138,12 @@ async def test_a_note_of_half_a_character_is_refused() -> None:
         answer = await stage.http.post(f"/incidents/{SAME_WAY}/note", content=body)
 
         assert answer.status_code == 422
+
+
+async def test_the_type_of_an_error_is_masked_too() -> None:
+    async with Stage() as stage:
+        await stage.collect(1, fingerprint="f0", error_type="NoUser:ann@example.com")
+
+        for path in ("/incidents", "/incidents/f0"):
+            answer = await stage.ask(path)
+            assert ('"NoUser:***"' in answer.text, "ann@example.com" in answer.text) == (True, False), path

@@ -146,6 +146,18 @@ async def test_redrives_are_listed_latest_first_and_page_by_page() -> None:
         assert [one["redrive_id"] for one in (*first.json(), *second.json())] == [*reversed(made)]
 
 
+async def test_what_was_searched_for_is_hidden_from_who_may_not_reveal() -> None:
+    async with Stage() as stage:
+        await stage.collect(1, user_id="ann@example.com", payload=b"hunter2")
+        redrive = await begun(stage, filter={"user_id": "ann@example.com", "q": "hunter2"})
+        viewer, operator = await stage.token(Role.VIEWER), await stage.token(Role.OPERATOR)
+
+        for path in ("/redrives", f"/redrives/{redrive['redrive_id']}"):
+            masked, whole = [await stage.ask(path, headers=one) for one in (viewer, operator)]
+            assert '"user_id=***, text=***, state=open"' in masked.text, path
+            assert '"user_id=ann@example.com, text=hunter2, state=open"' in whole.text, path
+
+
 async def test_a_broker_that_is_away_is_a_remark_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def away() -> None:
         raise BrokerUnavailable("it does not answer")

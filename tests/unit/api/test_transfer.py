@@ -1,13 +1,13 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from redrive.core.access import Role
 from redrive.core.errors import StoreUnavailable
-from redrive.core.ports.store import Collected
+from redrive.core.ports.store import Collected, StoredLetter
 from redrive.core.wire import from_json
-from redrive.triage import export
+from redrive.triage import export, letters
 from tests.unit.api.stage import Stage
 
 JSON_LINES = {"Content-Type": "application/jsonl"}
@@ -43,6 +43,42 @@ async def test_an_export_is_by_filter_newest_first_and_page_after_page() -> None
         assert (found[0].letter_id, found[-1].letter_id) == ("letter-449", "letter-0")
 
 
+async def test_an_export_reads_large_letters_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "ENOUGH", 1000)
+    async with Stage() as stage:
+        await stage.collect(40, payload=b"x" * 1001)
+        await stage.collect(20, prefix="small", payload=b"x")
+        read, get_many = list[int](), stage.store.get_many
+
+        async def watched(letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+            read.append(len(letter_ids))
+            return await get_many(letter_ids)
+
+        monkeypatch.setattr(stage.store, "get_many", watched)
+        found = (await exported(stage)).splitlines()
+
+        assert len(found) == sum(read) == 60
+        assert max(read) <= letters.AT_ONCE
+        assert read[-10:] == [1] * 10
+
+
+async def test_letters_that_go_while_they_are_exported_are_left_out_and_no_other_is_told_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(letters, "AT_ONCE", 1)
+    async with Stage() as stage:
+        await stage.collect(3)
+        get_many = stage.store.get_many
+
+        async def gone(letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+            return await get_many([name for name in letter_ids if name != "letter-1"])
+
+        monkeypatch.setattr(stage.store, "get_many", gone)
+        found = [from_json(line).letter_id for line in (await exported(stage)).splitlines()]
+
+        assert found == ["letter-2", "letter-0"]
+
+
 async def test_an_export_is_on_record_once_with_what_was_asked_for() -> None:
     async with Stage() as stage:
         await stage.collect(3)
@@ -51,6 +87,7 @@ async def test_an_export_is_on_record_once_with_what_was_asked_for() -> None:
 
         (record,) = (await stage.store.records()).rows
         assert (record.who, record.verb, record.selection) == ("local", "letters.export", "queue=orders, state=open")
+        assert (record.count, record.detail) == (3, {})
 
 
 async def test_an_export_of_everything_must_be_asked_for() -> None:

@@ -117,6 +117,16 @@ def test_a_look_at_an_absent_store_does_not_make_one(at_store: Shop) -> None:
     assert not at_store.store_file.exists()
 
 
+def test_an_attempt_that_took_no_time_is_told_in_milliseconds(shop: Shop) -> None:
+    attempts = tuple(Attempt(number, AT, AT + timedelta(microseconds=9 * 10**number), "E", "") for number in (0, 4))
+    shop.collect(a_letter(attempts=attempts))
+
+    said = shop.run("letters", "show", FIRST, "--reveal").out
+
+    assert "Z, <1 ms: E" in said
+    assert "Z, 90 ms: E" in said
+
+
 def test_a_letter_is_shown_whole(shop: Shop) -> None:
     attempt = Attempt(1, AT, AT + timedelta(seconds=2), "shop.OutOfStock", "nothing left")
     crash = Attempt(2, AT, AT + timedelta(milliseconds=20), "Crash", "SIGKILL", crash=True, generation=1)
@@ -149,7 +159,7 @@ def test_a_letter_is_shown_whole(shop: Shop) -> None:
             "[1, 2]",
             "k1",
         ),
-        *("the process died: Crash: SIGKILL", "2, generation 1", "0.02s", "in charge", '"id": 1', "import"),
+        *("the process died: Crash: SIGKILL", "2, generation 1", "20 ms", "in charge", '"id": 1', "import"),
         "\\xff\\x1b[2J",
     ):
         assert text in said.out
@@ -238,7 +248,7 @@ def test_a_letter_that_is_settled_cannot_be_discarded_again(kept: Shop) -> None:
 
     said = kept.run("letters", "discard", named(1))
 
-    assert (said.status, said.out) == (1, "discarded 0 letters; 1 had changed and were left alone\n")
+    assert (said.status, said.out) == (1, "discarded 0 letters; 1 discarded already\n")
 
 
 def test_old_letters_are_purged_only_with_yes_and_do_not_come_back(kept: Shop) -> None:

@@ -76,6 +76,7 @@ def test_a_role_has_to_be_named_and_to_be_one(shop: Shop) -> None:
     for flags in ((), ("--role", "boss")):
         said = shop.run("tokens", "issue", "ci", *flags)
         assert (said.status, said.out, len(said.err.splitlines())) == (2, "", 1)
+        assert all(role in said.err for role in ("viewer", "operator", "admin"))
 
 
 def test_an_empty_list_says_so(shop: Shop) -> None:

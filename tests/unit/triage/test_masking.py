@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.access import Role
+from redrive.core.audit import AuditRecord
 from redrive.core.errors import LetterNotFound, NotAllowed, StoreUnavailable
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life
@@ -17,7 +18,16 @@ from redrive.stores.memory import MemoryStore
 from redrive.triage import audit
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
-from redrive.triage.masking import LARGEST, masked, masked_field, masked_row, masked_text, reveal, reveal_many
+from redrive.triage.masking import (
+    LARGEST,
+    masked,
+    masked_field,
+    masked_operation,
+    masked_row,
+    masked_text,
+    reveal,
+    reveal_many,
+)
 from tests.unit.core.letters import AT, a_letter, an_attempt, headers, json_values
 from tests.unit.triage.bench import Bench
 
@@ -150,6 +160,51 @@ async def test_a_letter_in_a_list_a_text_and_a_single_value_are_masked_too() -> 
         masked_field("payload.to", "a@b.de"),
         masked_field("queue", "mail"),
     ] == [*(MASK, MASK, "mail")]
+
+
+SHORT = (
+    *("error_type", "error_code", "original_message_id", "app_version"),
+    *("node", "trace_id", "task_type", "severity", "content_type"),
+)
+
+
+async def test_the_short_texts_of_a_letter_are_masked_too() -> None:
+    bench = Bench()
+    words = {name: f"{name} of ann@example.com" for name in SHORT}
+    attempt = an_attempt(error_message="fine")._replace(
+        error_type="no ann@example.com", error_code="token=hunter2", node="ann@example.com"
+    )
+    await bench.collect(1, attempts=(attempt,), **words)
+    (row,) = await bench.store.select(Query(), limit=1)
+    shown = masked(await bench.get("letter-0")).letter
+
+    assert {name: getattr(shown, name) for name in SHORT} == {name: f"{name} of {MASK}" for name in SHORT}
+    assert (shown.letter_id, shown.fingerprint) == (row.letter_id, row.fingerprint)
+    assert all(getattr(masked_row(row), name) == f"{name} of {MASK}" for name in SHORT[:4])
+    (seen_attempt,) = shown.attempts
+    assert (seen_attempt.error_type, seen_attempt.error_code, seen_attempt.node) == (
+        *(f"no {MASK}", f"token={MASK}", MASK),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("queue=orders, state=open", "queue=orders, state=open"),
+        ("text=x, state=open, state=open|parked", "text=***, state=open|parked"),
+        ("queue=a, text=x, text=y, state=open", "queue=a, text=***, state=open"),
+        ("text=x\ny", "text=***"),
+        ("user_id=ann@example.com, context=full, state=open", "user_id=***, context=full, state=open"),
+        ("lines 1 to 5 of a request by sam", "lines 1 to 5 of a request by sam"),
+    ],
+)
+def test_a_selection_is_masked_and_what_was_searched_for_hidden_unless_the_caller_may_reveal(
+    words: str, shown: str
+) -> None:
+    record = AuditRecord(seq=1, at=AT, who="kim", verb="letters.export", operation_id="1", selection=words)
+
+    assert masked_operation(record, VIC).selection == shown
+    assert masked_operation(record, KIM) == record
 
 
 PLANTED = "ann.planted@example.com"

@@ -7,9 +7,11 @@ import pytest
 from redrive.brokers.memory import MemoryBroker
 from redrive.core.errors import BrokerUnavailable, ConfigError, QueueNotFound
 from redrive.core.message import Message
-from redrive.core.ports import Options
+from redrive.core.place import COLLECTORS
+from redrive.core.ports import Depth, Options
 from redrive.triage import queues
 from redrive.triage.queues import QueueRow
+from tests.unit.core.letters import a_letter
 from tests.unit.triage.bench import Bench
 
 
@@ -93,14 +95,33 @@ async def test_what_is_kept_beside_a_queue_is_not_shown() -> None:
     assert len(await queues.lanes_of(bench.broker, everything=True)) == 4
 
 
-async def test_only_the_queues_that_are_looked_after_are_shown_and_one_nobody_has_begun_says_so() -> None:
+async def test_what_collectors_read_is_not_shown_whatever_it_is_called() -> None:
+    bench = Bench()
+    await consume(bench, "orders", "shop")
+    for queue in ("old.dead", "welcome.outcomes", "welcome.dlq"):
+        await consume(bench, queue, COLLECTORS)
+
+    assert [row.queue for row in await rows(bench)] == ["orders"]
+    assert len(await queues.lanes_of(bench.broker, everything=True)) == 4
+
+
+async def test_a_queue_that_is_not_there_yet_shows_what_its_dlq_holds() -> None:
+    bench = Bench()
+    await bench.broker.dead_letters("later").send(a_letter(b"1"))
+
+    (row,) = await queues.overview(bench.brokers, {"memory": ("later",)}, clock=bench.clock)
+
+    assert (row.queue, row.group, row.depth, row.trouble) == ("later", "", Depth(dead=1), "")
+
+
+async def test_only_the_queues_that_are_looked_after_are_shown_also_one_nobody_has_begun() -> None:
     bench = Bench()
     for queue in ("orders", "mails"):
         await consume(bench, queue, "shop")
 
     found = await queues.overview(bench.brokers, {"memory": ("orders", "later")}, clock=bench.clock)
 
-    assert [(row.queue, bool(row.trouble)) for row in found] == [("later", True), ("orders", False)]
+    assert [(row.queue, bool(row.trouble)) for row in found] == [("later", False), ("orders", False)]
 
 
 async def test_workers_that_hold_back_by_themselves_say_why() -> None:

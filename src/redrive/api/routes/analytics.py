@@ -1,5 +1,6 @@
 """Analytics over HTTP: how many messages died in each hour, by what they died of and where."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from redrive.api.filters import Instant, Word
 from redrive.core.ports.store import Dimension
 from redrive.triage import analytics as verbs
 from redrive.triage.desk import Desk
+from redrive.triage.masking import masked_counts
 
 router = APIRouter(prefix="/analytics", tags=["analytics"], route_class=PermittedRoute)
 
@@ -74,4 +76,14 @@ async def trend(
 ) -> Trend:
     """How many messages died in each hour, exactly, each once; of at most 31 days."""
     found = await verbs.trend(desk, by, since=since, until=until, queue=queue, top=top)
-    return Trend.model_validate(found)
+    return Trend.model_validate(_masked(found) if by in _TOLD else found)
+
+
+_TOLD = ("error_type", "error_code")  # what an error says of itself; the others are names that somebody gave
+
+
+def _masked(trend: verbs.Trend) -> verbs.Trend:
+    if masked_counts(trend.totals) == trend.totals:
+        return trend
+    hours = [replace(hour, counts=masked_counts(hour.counts)) for hour in trend.hours]
+    return replace(trend, totals=masked_counts(trend.totals), hours=hours)

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from redrive.api.auth import PermittedRoute, allowed
+from redrive.api.auth import CallerOf, PermittedRoute, allowed
 from redrive.api.filters import Word
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
 from redrive.triage import audit as verbs
 from redrive.triage.desk import Desk
+from redrive.triage.masking import masked_operation
 
 router = APIRouter(prefix="/audit", tags=["audit"], route_class=PermittedRoute)
 
@@ -45,7 +46,7 @@ class Record(BaseModel):
     verb: str
     operation_id: str
     letter_id: str = Field(description="Empty in the record of the operation itself.")
-    selection: str
+    selection: str = Field(description="Masked for callers who may not reveal; the hash is that of the original.")
     count: int | None
     before_sha256: str
     after_sha256: str
@@ -66,6 +67,7 @@ async def list_records(
     request: Request,
     response: Response,
     desk: Annotated[Desk, Depends(allowed("read"))],
+    caller: CallerOf,
     *,
     letter_id: Annotated[Word | None, Query(description="Only what was done to this letter.")] = None,
     limit: Limit = USUAL,
@@ -74,11 +76,13 @@ async def list_records(
     """What was done, the latest first."""
     page = await asked(verbs.find(desk, letter_id=letter_id, limit=limit, after=after))
     link_next(request, response, page.after)
-    return [Record.model_validate(record) for record in page.rows]
+    return [Record.model_validate(masked_operation(record, caller)) for record in page.rows]
 
 
 @router.get("/verify")
-async def verify(desk: Annotated[Desk, Depends(allowed("read"))]) -> Verified:
+async def verify(desk: Annotated[Desk, Depends(allowed("read"))], caller: CallerOf) -> Verified:
     """Read the whole chain, and say whether it holds."""
     broken = await verbs.verify(desk)
-    return Verified(holds=broken is None, broken=None if broken is None else Record.model_validate(broken))
+    if broken is None:
+        return Verified(holds=True, broken=None)
+    return Verified(holds=False, broken=Record.model_validate(masked_operation(broken, caller)))

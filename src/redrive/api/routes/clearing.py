@@ -1,7 +1,7 @@
 """Letters that are not needed, over HTTP: discard them, which keeps their bodies, or purge old ones, for good."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends
@@ -85,7 +85,21 @@ class PurgeOrder(Asked):
 
     older_than: Length = Field(description="How long ago: seconds, or as in 90d.")
     filter: LetterFilter | None = None
+    all: StrictBool = Field(default=False, description="Every letter: where there is neither a filter nor an age.")
     dry_run: StrictBool = Field(default=True, description="Only count what would be removed.")
+
+    def age(self) -> timedelta:
+        """How long ago. Raises `ConfigError`, also if every letter is meant and that is not said, or the reverse."""
+        try:
+            age = as_duration(self.older_than)
+        except ValueError as error:
+            raise ConfigError(f"older_than: {error}") from error
+        every = not age and (self.filter is None or self.filter.is_empty)
+        if every != self.all:
+            raise ConfigError(
+                "all: expected true where there is neither a filter nor an age above zero, and only there"
+            )
+        return age
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +163,9 @@ async def discard_letters(
 @router.post("/purge", responses=shown(_PURGED))
 async def purge_letters(desk: Annotated[Desk, Depends(allowed("purge"))], order: PurgeOrder) -> PurgeDone:
     """Remove old letters for good, or count them. Tombstones stay, so that no copy brings one back."""
-    try:
-        older_than = as_duration(order.older_than)
-    except ValueError as error:
-        raise ConfigError(f"older_than: {error}") from error
     verb = letters.purge_preview if order.dry_run else letters.purge
     query = Query() if order.filter is None else order.filter.query()
-    found = await verb(desk, query, older_than=older_than)
+    found = await verb(desk, query, older_than=order.age())
     return PurgeDone(
         dry_run=order.dry_run,
         letters=found.count.number,

@@ -1,6 +1,7 @@
 """Dead letters as the messages of a DLQ, in the seed's shapes: list, look, count, retry, delete."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from redrive.api import examples
 from redrive.api.auth import CallerOf, PermittedRoute, ServiceOf, allowed
@@ -28,8 +30,6 @@ from redrive.triage.selection import in_words
 
 router = APIRouter(prefix="/dlq", tags=["dlq"], route_class=PermittedRoute)
 
-AT_ONCE = 50  # letters that are read whole in one go
-ENOUGH = 2 * 1024 * 1024  # bytes of payloads after which a page ends, however many letters it has
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 MessageId = Annotated[
@@ -109,8 +109,7 @@ async def list_messages(
     link_next(request, response, page.after)
     if chosen.reveal:
         await masking.reveal_many(desk, caller, page.rows)
-        return [message_of(stored, original=stored) for stored in page.rows]
-    return [message_of(masking.masked(stored), original=stored) for stored in page.rows]
+    return await run_in_threadpool(_messages, page.rows, revealed=chosen.reveal)
 
 
 @router.get("/stats", responses=shown(examples.STATS))
@@ -125,7 +124,7 @@ async def stats(
     return DlqStats(
         queue_name=queue,
         total_messages=found.total,
-        by_error_type=_counted(found.by_error_type),
+        by_error_type=masking.masked_counts(_counted(found.by_error_type)),
         oldest_message_at=found.oldest_at,
         newest_message_at=found.newest_at,
         by_state=_counted(found.by_state),
@@ -150,9 +149,9 @@ async def show_message(
     if reveal:
         original = seen = await masking.reveal(desk, caller, letter_id)
     else:
-        seen = masking.masked(original)
+        seen = await run_in_threadpool(masking.masked, original)
     history = await audit.find(desk, letter_id=letter_id)
-    return whole_message_of(seen, original=original, view=view, history=history.rows)
+    return await run_in_threadpool(whole_message_of, seen, original=original, view=view, history=history.rows)
 
 
 @router.get(
@@ -227,18 +226,25 @@ def unsettled(query: LetterQuery) -> LetterQuery:
 
 
 async def _found(desk: Desk, query: LetterQuery, *, limit: int, after: str | None) -> Page[StoredLetter]:
-    """A page of whole letters, as full as can be had within a bound of looks and of bytes."""
+    """A page of letters, whole but for edits, as full as can be had within a bound of looks and of bytes."""
     found: list[StoredLetter] = []
+    last: Sequence[StoredLetter] = ()
     size = 0
     for _ in range(LOOKS):
-        page = await asked(letters.find(desk, query, limit=min(limit - len(found), AT_ONCE), after=after))
+        number = min(limit - len(found), letters.portion(last))
+        page = await asked(letters.find(desk, query, limit=number, after=after))
         some = await letters.whole(desk, page.rows)
-        found += some
-        after = page.after
-        size += sum(len(stored.letter.payload or b"") for stored in some)
-        if after is None or len(found) >= limit or size >= ENOUGH:
+        size += sum(map(letters.weight, some))
+        found += [replace(stored, edits=()) for stored in some]
+        last, after = some or last, page.after
+        if after is None or len(found) >= limit or size >= letters.ENOUGH:
             break
     return Page(found, after)
+
+
+def _messages(found: Sequence[StoredLetter], *, revealed: bool) -> list[DlqMessage]:
+    """In a thread: to mask large texts takes a while, and others wait for the loop."""
+    return [message_of(stored if revealed else masking.masked(stored), original=stored) for stored in found]
 
 
 def _counted(counts: Any) -> dict[str, int]:

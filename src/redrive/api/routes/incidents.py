@@ -176,4 +176,4 @@ def _answer(row: IncidentRow) -> Incident:
 
 def _facts(row: IncidentRow) -> dict[str, str | int | datetime | Sequence[str]]:
     facts = {name: getattr(row, name) for name in Incident.model_fields}
-    return {**facts, "error_message": masked_text(row.error_message)}
+    return {**facts, **{name: masked_text(facts[name]) for name in ("error_type", "error_message")}}

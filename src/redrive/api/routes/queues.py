@@ -32,7 +32,10 @@ class Worker(BaseModel):
 
 
 class QueueFacts(BaseModel):
-    """One group's work on one queue; what cannot be looked at has a `trouble` and no counts."""
+    """One group's work on one queue; what cannot be looked at has a `trouble` and no counts.
+
+    A queue that only groups of others read has neither.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={

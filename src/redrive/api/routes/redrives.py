@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from redrive.api.auth import PermittedRoute, ServiceOf, allowed
+from redrive.api.auth import CallerOf, PermittedRoute, ServiceOf, allowed
 from redrive.api.filters import NO_NUL
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
 from redrive.api.redriving import (
@@ -22,6 +22,7 @@ from redrive.api.redriving import (
 from redrive.core.errors import ConfigError
 from redrive.triage import redrives as verbs
 from redrive.triage.desk import Desk
+from redrive.triage.masking import masked_operation
 from redrive.triage.selection import select
 from redrive.triage.watch import waiting
 
@@ -76,6 +77,7 @@ async def list_redrives(
     request: Request,
     response: Response,
     desk: Annotated[Desk, Depends(allowed("read"))],
+    caller: CallerOf,
     *,
     limit: Limit = USUAL,
     after: After = None,
@@ -83,16 +85,17 @@ async def list_redrives(
     """Redrives, the latest first."""
     page = await asked(verbs.find(desk, limit=limit, after=after))
     link_next(request, response, page.after)
-    return [facts_of(one) for one in page.rows]
+    return [facts_of(masked_operation(one, caller)) for one in page.rows]
 
 
 @router.get("/{redrive_id}")
 async def show_redrive(
-    redrive_id: RedriveId, service: ServiceOf, desk: Annotated[Desk, Depends(allowed("read"))]
+    redrive_id: RedriveId, service: ServiceOf, desk: Annotated[Desk, Depends(allowed("read"))], caller: CallerOf
 ) -> RedriveProgress:
     """One redrive: what was asked for, how far each step is, why it waits, and the answer in words."""
     found = await verbs.show(desk, redrive_id)
-    return progress_of(found, waiting=await waiting(found.redrive, found.progress, service.brokers))
+    shown = found._replace(redrive=masked_operation(found.redrive, caller))
+    return progress_of(shown, waiting=await waiting(found.redrive, found.progress, service.brokers))
 
 
 @router.post("/{redrive_id}/pause")
