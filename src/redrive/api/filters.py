@@ -45,7 +45,11 @@ def _in_utc(instant: datetime) -> datetime:
     return found
 
 
-Instant = Annotated[AwareDatetime, BeforeValidator(_written), AfterValidator(_in_utc)]
+_YEARS = r"^(19[7-9][0-9]|[2-9][0-9]{3})-"
+
+Instant = Annotated[
+    AwareDatetime, BeforeValidator(_written), AfterValidator(_in_utc), Field(json_schema_extra={"pattern": _YEARS})
+]
 """An instant with a zone, far enough from the ends of the calendar to reckon with."""
 
 
