@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import signal
@@ -134,6 +135,19 @@ def test_the_death_of_a_process_is_counted_and_its_killer_is_given_up(folder: Fo
     assert "SIGKILL" in folder.run("dlq", "peek", "--queue", "orders", "--json").stdout
 
 
+def in_flight(folder: Folder) -> int:
+    return _depth(folder, "in_flight")
+
+
+def waiting(folder: Folder) -> int:
+    return _depth(folder, "waiting")
+
+
+def _depth(folder: Folder, name: str) -> int:
+    lines = folder.run("queues", "--json").stdout.splitlines()
+    return sum(int(json.loads(line)[name]) for line in lines)
+
+
 def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -165,6 +179,24 @@ def test_a_killed_process_takes_its_gauges_with_it_and_no_count_falls(folder: Fo
 
     assert before[:2] == [20, 20]
     assert all(now >= then for now, then in zip(after, before, strict=True))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_a_suspect_that_never_ends_does_not_outlive_its_supervisor_for_long(folder: Folder) -> None:
+    program = folder.path / "first.py"
+    program.write_text(program.read_text("utf-8").replace('name="shop"', 'name="shop", grace=1'), "utf-8")
+    with folder.worker() as worker:
+        assert folder.run("publish", "orders", '{"id": "slow"}').returncode == 0
+        until(lambda: in_flight(folder) == 1, what="it is in flight")
+        (child,) = children(worker.pid)
+        os.kill(child, signal.SIGKILL)
+        until(lambda: len(children(worker.pid)) == 2 and in_flight(folder) == 1, what="it runs alone")
+        alone = children(worker.pid)
+        worker.kill()
+
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in alone), what="both are gone")
+
+    assert in_flight(folder) + waiting(folder) == 1
 
 
 @pytest.mark.parametrize(

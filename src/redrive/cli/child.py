@@ -115,6 +115,8 @@ async def _beating(channel: Channel, stop: asyncio.Event, crew: Crew | None = No
         while channel.tell(**said, suspects=crew.suspects_waiting if crew else 0):  # noqa: ASYNC110 - a beat is a beat
             await asyncio.sleep(BEAT)
         stop.set()
+        await asyncio.sleep(grace.total_seconds())
+        os.kill(os.getpid(), signal.SIGKILL)  # the supervisor is gone, and would have done so by now
 
     task = asyncio.create_task(beat())
     try:
