@@ -46,6 +46,7 @@ def test_a_redis_that_is_away_at_the_start_is_waited_for(tmp_path: Path, fresh_r
         fresh_redis.start()
         until(lambda: api.payloads() == ["before"], what="caught up")
         until(api.is_ready, what="ready")
+        assert ask(fresh_redis.url, "XLEN", "orders:dlq") == 0, "collecting moves"
 
 
 def test_a_store_that_cannot_be_opened_at_the_start_is_waited_for(tmp_path: Path, empty_redis: str) -> None:
@@ -113,6 +114,9 @@ def test_processes_apart_do_the_same(tmp_path: Path, empty_redis: str) -> None:
         die(empty_redis, "1")
         with shop.process("collect"):
             until(lambda: api.payloads() == ["1"], what="collected by the other process")
+        die(empty_redis, "2")
+        assert ask(empty_redis, "XLEN", "orders:dlq") == 1, "without it nobody collects"
+        assert api.payloads() == ["1"]
 
 
 def test_off_loopback_it_does_not_start_before_somebody_has_a_token(tmp_path: Path) -> None:

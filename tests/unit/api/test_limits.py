@@ -249,7 +249,10 @@ async def test_who_is_cancelled_leaves_nothing_at_work() -> None:
         asked = asyncio.create_task(client.get("/"))
         await begun.wait()
         asked.cancel()
-        await ended.wait()
+        async with asyncio.timeout(30):
+            await ended.wait()
+
+    assert asked.cancelled()
 
 
 async def test_a_store_that_hangs_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

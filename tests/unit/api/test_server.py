@@ -173,6 +173,8 @@ async def test_a_client_that_does_not_read_its_answer_is_cut(monkeypatch: pytest
             async with asyncio.timeout(30):
                 await cut.wait()
 
+    assert cut.is_set()
+
 
 async def test_a_client_that_is_fast_enough_is_served_however_long_it_stays() -> None:
     async with served() as port, connected(port) as client:
@@ -180,7 +182,7 @@ async def test_a_client_that_is_fast_enough_is_served_however_long_it_stays() ->
             await client.say(HEAD)
             await asyncio.sleep(CUT / 3)
             await client.say(b"\r\n")
-            await client.reader.readuntil(b'{"status":"ok"}')
+            assert b" 200 OK" in await client.reader.readuntil(b'{"status":"ok"}')
 
 
 class Hanging(Endless):
@@ -285,7 +287,9 @@ async def test_who_listens_without_a_token_is_sent_away_when_the_door_is_closed(
         await _noticed(bench, entrance)
 
         async with asyncio.timeout(30):
-            await client.reader.readuntil(b"\r\n0\r\n\r\n")
+            rest = await client.reader.readuntil(b"\r\n0\r\n\r\n")
+
+    assert b"event: letter" not in rest
 
 
 async def _noticed(bench: Bench, entrance: Entrance) -> None:
