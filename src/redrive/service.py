@@ -43,7 +43,7 @@ class Service:
     """What a request is answered from. Made by `open_service`; a test may make one of a store and brokers alone.
 
     `brokers` by the name that letters have for them. `queues` are those collected of each broker, None for all.
-    `collectors` are those at work in this process.
+    `collectors` are those at work in this process. `retention` are the rules by which letters are removed.
     """
 
     store: Store
@@ -54,6 +54,7 @@ class Service:
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
     collectors: Mapping[str, Collector] = field(default_factory=dict)
     settings: ServiceSettings = field(default_factory=ServiceSettings)
+    retention: Sequence[Rule] = ()
 
     def desk(self, who: str) -> Desk:
         """A desk at the store, in this person's name."""
@@ -146,6 +147,7 @@ def _made(settings: Settings, stack: AsyncExitStack, *, clock: Clock, create: bo
         metrics=metrics,
         collectors=collectors,
         settings=settings.service,
+        retention=_rules(settings),
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
-from redrive.api import server
+from redrive.door import server
 from redrive.cli import app
 from redrive.config import load_settings
 from redrive.config.keys import KEYS, variable

@@ -10,11 +10,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.routing import compile_path
 
-from redrive.api.auth import Guard, LoopbackOnly
-from redrive.api.deadline import CHANGE_WITHIN, READ_WITHIN, Deadline
-from redrive.api.headers import SecurityHeaders
-from redrive.api.limits import BodyCap, RateLimit
-from redrive.api.problems import PROBLEM_REF, PROBLEM_SCHEMA, answer_with_problems, problem
+from redrive.api.problems import PROBLEM_REF, PROBLEM_SCHEMA, answer_with_problems
 from redrive.api.routes import (
     analytics,
     audit,
@@ -30,6 +26,10 @@ from redrive.api.routes import (
     transfer,
 )
 from redrive.core.wire.plain import dump
+from redrive.door.audience import Audience
+from redrive.door.guard import Guard
+from redrive.door.middleware import middleware
+from redrive.door.problems import problem
 from redrive.service import Service
 
 PREFIX = "/api/v1"
@@ -54,7 +54,11 @@ class Json(JSONResponse):
         return dump(content)
 
 
-def create_app(service: Service, *, guard: Guard) -> FastAPI:
+ROOMS = ("/api", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics")
+"""What the paths of the API begin with: all others are free for somebody else."""
+
+
+def create_app(service: Service, *, guard: Guard, audience: Audience | None = None) -> FastAPI:
     """The API over a service. Opens nothing: the service is opened and closed by whoever made it."""
     app = FastAPI(
         title="Redrive",
@@ -65,22 +69,17 @@ def create_app(service: Service, *, guard: Guard) -> FastAPI:
         default_response_class=Json,
         redirect_slashes=False,
         responses=_PROBLEMS,
+        middleware=middleware(service, guard),
     )
     app.state.service = service
     app.state.guard = guard
+    app.state.audience = audience or Audience()
     answer_with_problems(app)
     app.include_router(root.router)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX)
     _name_methods(app)
     _document(app, guard)
-    # The last one added is the first one asked.
-    app.add_middleware(BodyCap, most=service.settings.body_limit)
-    app.add_middleware(Deadline, reading=READ_WITHIN, changing=CHANGE_WITHIN)
-    if not guard.needs_token:
-        app.add_middleware(LoopbackOnly)
-    app.add_middleware(RateLimit, rate=service.settings.rate_limit, clock=service.clock)
-    app.add_middleware(SecurityHeaders)
     return app
 
 

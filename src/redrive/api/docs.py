@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi.responses import HTMLResponse
 
-from redrive.api.headers import SECURITY
+from redrive.door.headers import SECURITY
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"

@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from redrive.api.filters import NO_NUL
 from redrive.api.problems import BadRequest
 from redrive.core.ports.store import Page
+from redrive.door.filters import NO_NUL
 
 LARGEST = 100
 USUAL = 50

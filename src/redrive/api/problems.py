@@ -1,49 +1,20 @@
-"""What went wrong, as problem+json (RFC 9457): the one place that knows which error has which HTTP status."""
+"""What went wrong, as the API says it: every error of an app becomes a problem."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from redrive.api.headers import SECURITY
-from redrive.core.errors import (
-    BrokerError,
-    BrokerUnavailable,
-    ConfigError,
-    DeadLetterError,
-    LetterNotFound,
-    NotAllowed,
-    QueueNotFound,
-    RedriveError,
-    StateConflict,
-    StoreError,
-    StoreUnavailable,
-)
+from redrive.core.errors import ConfigError, RedriveError, StoreError, StoreUnavailable
 from redrive.core.printable import printable
-from redrive.core.url import mask_url
-from redrive.core.wire.plain import dump
+from redrive.door.headers import SECURITY
+from redrive.door.problems import RETRY_AFTER, Problem, problem, status_of
 
 log = logging.getLogger(__name__)
-
-RETRY_AFTER = "5"  # seconds: about what a store or a broker needs to come back from a restart
-
-_STATUS: Mapping[type[RedriveError], HTTPStatus] = {
-    ConfigError: HTTPStatus.BAD_REQUEST,
-    NotAllowed: HTTPStatus.FORBIDDEN,
-    LetterNotFound: HTTPStatus.NOT_FOUND,
-    QueueNotFound: HTTPStatus.NOT_FOUND,
-    StateConflict: HTTPStatus.CONFLICT,
-    DeadLetterError: HTTPStatus.CONFLICT,
-    StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    BrokerUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    StoreError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a letter that the store cannot keep
-    BrokerError: HTTPStatus.CONFLICT,  # the broker is there and says no
-}
 
 PROBLEM_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -67,48 +38,11 @@ PROBLEM_SCHEMA: Mapping[str, Any] = {
 PROBLEM_REF = {"$ref": "#/components/schemas/Problem"}
 
 
-class Problem(JSONResponse):
-    """An answer that says what went wrong."""
-
-    media_type = "application/problem+json"
-
-    def render(self, content: Any) -> bytes:
-        return dump(content)
-
-
 class BadRequest(HTTPException):
     """A request that makes no sense, for a reason that only a route knows."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(HTTPStatus.BAD_REQUEST, detail)
-
-
-def problem(
-    status: int,
-    detail: str,
-    *,
-    errors: Sequence[Mapping[str, str]] = (),
-    headers: Mapping[str, str] | None = None,
-) -> Problem:
-    """The answer for a problem. Text from strangers is made harmless; passwords in URLs are masked."""
-    found = HTTPStatus(status)
-    content: dict[str, Any] = {
-        "type": "about:blank",
-        "title": found.phrase,
-        "status": found.value,
-        "detail": _shown(detail),
-    }
-    if errors:
-        content["errors"] = [{name: _shown(text) for name, text in error.items()} for error in errors]
-    return Problem(content, found.value, headers=None if headers is None else dict(headers))
-
-
-def status_of(error: RedriveError) -> HTTPStatus:
-    """The status of an error: that of its nearest kind; one that nobody thought of is ours to mend."""
-    for kind in type(error).__mro__:
-        if kind in _STATUS:
-            return _STATUS[kind]
-    return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def problem_of(error: RedriveError) -> Problem:
@@ -184,7 +118,3 @@ def _located(mistake: str) -> tuple[str, str]:
     """`rate: expected …` as what it is about, and what is said."""
     at, colon, said = mistake.partition(": ")
     return (at, said) if colon else ("", mistake)
-
-
-def _shown(text: str) -> str:
-    return printable(mask_url(text))

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from redrive.api.filters import A_NUMBER, NO_NUL, Length, LetterFilter, Word
 from redrive.core.duration import as_duration
 from redrive.core.errors import ConfigError
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive
+from redrive.door.filters import A_NUMBER, NO_NUL, Length, LetterFilter, Word
 from redrive.triage import incidents
 from redrive.triage.desk import Desk
 from redrive.triage.redrives import Plan, Shown, Terms

@@ -154,13 +154,15 @@ async def verify(
 
 
 def _guessed(handler: str) -> str:
-    """Where the app of a handler usually is: `app` in the same module. Raises `ConfigError`."""
-    module = handler.rpartition(".")[0].partition(".<")[0]
-    if module in ("", "__main__"):
+    """The app of a handler. Raises `ConfigError`."""
+    from redrive.triage.export import app_of
+
+    found = app_of(handler)
+    if found is None:
         raise ConfigError(
             f"--app: expected the app as module:attribute; the letter's handler is {handler or 'unknown'}"
         )
-    return f"{module}:app"
+    return found
 
 
 def _headers_of(stored: StoredLetter) -> Headers:

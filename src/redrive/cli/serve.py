@@ -74,7 +74,7 @@ def _flags(door: Door, work: Work, at: AtBoth) -> Mapping[str, Any]:
 
 
 async def _serve(settings: "Settings", *, as_json: bool) -> None:
-    from redrive.api.server import is_loopback, listen
+    from redrive.door.server import is_loopback, listen
 
     sockets = listen(settings.service.host, settings.service.port)
     try:
@@ -88,14 +88,15 @@ async def _serve(settings: "Settings", *, as_json: bool) -> None:
 
 
 async def _answer(settings: "Settings", sockets: Sequence[socket], *, loopback: bool, as_json: bool) -> None:
-    from redrive.api.entrance import Entrance
-    from redrive.api.server import port_of, serving
+    from redrive.cli.rooms import furnish
+    from redrive.door.entrance import Entrance
+    from redrive.door.server import port_of, serving
     from redrive.service import open_service, tended
     from redrive.wiring import freeze_startup
 
     stop = told_to_stop()  # before anybody can know that it runs
     async with open_service(settings) as service, tended(service, settings):
-        entrance = Entrance(service, loopback=loopback)
+        entrance = Entrance(service, furnish, loopback=loopback)
         async with entrance.watched(), serving(entrance, sockets):
             freeze_startup()
             url = _url(settings.service.host, port_of(sockets))

@@ -13,6 +13,7 @@ from redrive.core.wire import from_json, to_json
 from redrive.triage import letters
 from redrive.triage.desk import Desk
 from redrive.triage.editor import draft_of
+from redrive.triage.masking import masked
 from redrive.triage.selection import Selection, in_words
 
 BATCH = 500
@@ -41,7 +42,23 @@ async def stream(desk: Desk, query: Query) -> AsyncIterator[bytes]:
     return _found(desk, query)
 
 
+async def masked_lines(desk: Desk, query: Query, *, letter_ids: Sequence[str] = ()) -> AsyncIterator[bytes]:
+    """The same as everybody may see it: masked, and so without a record. Of these letters, if some are named."""
+    if letter_ids:
+        for letter_id in letter_ids:
+            for stored in await desk.store.get_many([letter_id]):
+                yield await _masked_line(stored)
+        return
+    async for stored in _matching(desk, query):
+        yield await _masked_line(stored)
+
+
 async def _found(desk: Desk, query: Query) -> AsyncIterator[bytes]:
+    async for stored in _matching(desk, query):
+        yield await _line(stored)
+
+
+async def _matching(desk: Desk, query: Query) -> AsyncIterator[StoredLetter]:
     after: str | None = None
     last: Sequence[StoredLetter] = ()
     while True:
@@ -52,7 +69,7 @@ async def _found(desk: Desk, query: Query) -> AsyncIterator[bytes]:
             some = await letters.whole(desk, rows[:number])
             last, rows = some or last, rows[number:]
             for stored in some:
-                yield await _line(stored)
+                yield stored
         after = page.after
         if after is None:
             return
@@ -62,6 +79,10 @@ async def _line(stored: StoredLetter) -> bytes:
     if letters.weight(stored) <= _LARGE:
         return to_json(stored.letter) + b"\n"
     return await asyncio.to_thread(to_json, stored.letter) + b"\n"
+
+
+async def _masked_line(stored: StoredLetter) -> bytes:
+    return await _line(await asyncio.to_thread(masked, stored))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +223,12 @@ async def failures() -> list[str]:
         await rehearsal.drain()
     return [f"{{letter.error_type}}: {{letter.error_message}}" for letter in rehearsal.letters]
 '''
+
+
+def app_of(handler: str) -> str | None:
+    """Where the app of a handler usually is, as `module:attribute`: `app` in its module; None if that is not known."""
+    module = handler.rpartition(".")[0].partition(".<")[0]
+    return None if module in ("", "__main__") or not _is_path(module) else f"{module}:app"
 
 
 def pytest_file(stored: StoredLetter, target: str) -> str:

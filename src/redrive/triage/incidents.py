@@ -1,14 +1,18 @@
 """Incidents: letters that failed the same way, looked at and looked after together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from redrive.core.letter import DeadLetter
 from redrive.core.likeness import Likeness, in_common
-from redrive.core.ports.store import IncidentChange, IncidentRow, LetterRow, Page
+from redrive.core.ports.store import IncidentChange, IncidentRow, LetterRow, Page, StoredLetter
 from redrive.core.query import Query
 from redrive.triage.desk import Desk
+from redrive.triage.letters import ENOUGH, portion, weight, whole
 
+NOTE, NAME = 4000, 200  # characters of a note and of an assignee, at most
+HOURS = 24
 LOOKED_AT = 50  # letters that are read whole to see what they have in common
 
 
@@ -32,8 +36,34 @@ async def show(desk: Desk, incident_id: str) -> Shown:
     """One incident, with what its latest letters have in common. Raises `LetterNotFound`."""
     incident = await desk.store.incident(incident_id)
     page = await desk.store.find(Query(fingerprint=incident.fingerprint), limit=LOOKED_AT)
-    letters = [stored.letter for stored in await desk.store.get_many([row.letter_id for row in page.rows])]
+    letters = [stored.letter for stored in await _whole(desk, page.rows)]
     return Shown(incident, page.rows, in_common(letters), letters[0] if letters else None)
+
+
+async def _whole(desk: Desk, rows: Sequence[LetterRow]) -> Sequence[StoredLetter]:
+    """The latest letters whole; fewer of them where they are so large that a few are enough to have in memory."""
+    found: list[StoredLetter] = []
+    behind, some = 0, 1
+    while behind < len(rows) and sum(map(weight, found)) < ENOUGH:
+        last = await whole(desk, rows[behind : behind + some])
+        found += last
+        behind += some
+        some = portion(last)
+    return found
+
+
+async def look(desk: Desk, incident_id: str) -> IncidentRow:
+    """One incident with its hours, without its letters. Raises `LetterNotFound`."""
+    return await desk.store.incident(incident_id)
+
+
+async def last_day(desk: Desk, rows: Sequence[IncidentRow]) -> Mapping[str, Sequence[int]]:
+    """Deaths in each of the last 24 hours, the present one last, for every incident of a page, in one question."""
+    this_hour = desk.clock.now().replace(minute=0, second=0, microsecond=0)
+    hours = [this_hour - timedelta(hours=back) for back in reversed(range(HOURS))]
+    found = await desk.store.incident_hours([row.incident_id for row in rows], since=hours[0])
+    counts = {name: dict(told) for name, told in found.items()}
+    return {row.incident_id: [counts.get(row.incident_id, {}).get(at, 0) for at in hours] for row in rows}
 
 
 async def query_of(desk: Desk, incident_id: str) -> Query:

@@ -50,23 +50,28 @@ async def overview(
     *,
     clock: Clock,
     everything: bool = False,
+    patience: timedelta | None = None,
 ) -> list[QueueRow]:
     """Every group of the queues that are looked after, by broker; where `queues` has None for a broker, all it has.
 
     What Redrive keeps beside a queue, and queues that are not looked after, are there only if `everything` is wanted. A
-    broker that is away is one row that says so, and takes nothing from the others.
+    broker that is away is one row that says so, and takes nothing from the others; one that has not answered within
+    `patience`, five seconds unless told, counts as away.
     """
+    within = PATIENCE if patience is None else patience
     asked = [
-        _broker_rows(broker, None if everything else queues.get(name), clock=clock, everything=everything)
+        _broker_rows(
+            broker, None if everything else queues.get(name), clock=clock, everything=everything, patience=within
+        )
         for name, broker in sorted(brokers.items())
     ]
     return [row for rows in await asyncio.gather(*asked) for row in rows]
 
 
 async def _broker_rows(
-    broker: Broker, queues: Sequence[str] | None, *, clock: Clock, everything: bool
+    broker: Broker, queues: Sequence[str] | None, *, clock: Clock, everything: bool, patience: timedelta
 ) -> list[QueueRow]:
-    deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
+    deadline = asyncio.get_running_loop().time() + patience.total_seconds()
     one_of_few = asyncio.Semaphore(_AT_ONCE)
 
     async def row(queue: str, group: str) -> QueueRow:
@@ -75,13 +80,13 @@ async def _broker_rows(
                 now = clock.now()
                 return await (look(broker, queue, group, now=now) if group else _unread(broker, queue, now=now))
         except (BrokerError, TimeoutError) as error:
-            return QueueRow(broker=broker.name, queue=queue, group=group, trouble=_said(error))
+            return QueueRow(broker=broker.name, queue=queue, group=group, trouble=_said(error, patience))
 
     try:
         async with asyncio.timeout_at(deadline):
             lanes = await lanes_of(broker, queues, everything=everything)
     except (BrokerError, TimeoutError) as error:
-        return [QueueRow(broker=broker.name, trouble=_said(error))]
+        return [QueueRow(broker=broker.name, trouble=_said(error, patience))]
     return await asyncio.gather(*(row(queue, group) for queue, group in lanes))
 
 
@@ -186,9 +191,9 @@ def _words(broker: Broker, queue: str, group: str) -> str:
     return f"broker={broker.name}, queue={queue}, group={group}"
 
 
-def _said(error: BrokerError | TimeoutError) -> str:
+def _said(error: BrokerError | TimeoutError, patience: timedelta) -> str:
     if isinstance(error, TimeoutError):
-        return f"no answer within {PATIENCE.total_seconds():g} s"
+        return f"no answer within {patience.total_seconds():g} s"
     return mask_url(str(error)) or type(error).__name__
 
 

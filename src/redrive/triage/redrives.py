@@ -1,9 +1,8 @@
 """Redrives: plan one and see what it would do, begin it, look at it, pause, resume, cancel."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import Literal, NamedTuple
@@ -18,7 +17,8 @@ from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, 
 from redrive.core.url import mask_url
 from redrive.core.verdict import verdict
 from redrive.triage.desk import Desk
-from redrive.triage.selection import MOST, Preview, Selection, Wanted, select
+from redrive.triage.selection import Preview, Selection, Wanted
+from redrive.triage.selection import recall as recall_selection
 
 REPORT_WITHIN = timedelta(minutes=5)
 Brokers = Mapping[str, Broker]
@@ -93,10 +93,7 @@ class Plan(NamedTuple):
     @property
     def token(self) -> str:
         """A name for these letters in these versions on these terms: how many, and a hash over all of it."""
-        hashed = hashlib.sha256(repr(self.terms).encode())
-        for letter_id, version in self.asked.versions().items():
-            hashed.update(f"\n{letter_id} {version}".encode("utf-8", "surrogatepass"))
-        return f"{len(self.asked.rows)}.{hashed.hexdigest()[:32]}"
+        return self.asked.token(repr(self.terms))
 
 
 async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: Random) -> Plan:
@@ -120,21 +117,9 @@ async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: 
 
 
 async def recall(desk: Desk, wanted: Wanted, terms: Terms, token: str, *, brokers: Brokers, random: Random) -> Plan:
-    """The plan that was previewed under this token: the same letters in the same versions, on the same terms.
-
-    A selection is in order of arrival, so letters that came since are behind those previewed and left alone. Raises
-    `StateConflict` if one of those previewed has changed, and `ConfigError` for a token that is none.
-    """
-    count, dot, _ = token.partition(".")
-    if not dot or not count.isascii() or not count.isdecimal() or len(count) > len(str(MOST)):
-        raise ConfigError(f"preview: expected the token of a dry run, got {token!r}")
-    selection = await select(desk, replace(wanted, limit=min(max(int(count), 1), wanted.limit)))
-    recalled = await plan(selection, terms, brokers=brokers, random=random)
-    if recalled.token != token:
-        raise StateConflict(
-            "this is not what was previewed: a letter has changed since, or the request has; look again"
-        )
-    return recalled
+    """The plan that was previewed under this token. Raises as `selection.recall`, and as `plan`."""
+    selection = await recall_selection(desk, wanted, token, terms=repr(terms))
+    return await plan(selection, terms, brokers=brokers, random=random)
 
 
 async def create(desk: Desk, plan: Plan) -> Redrive:

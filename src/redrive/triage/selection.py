@@ -1,11 +1,12 @@
 """A selection: letters as they were when somebody looked, frozen by id and version."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from redrive.core.errors import NotAllowed
+from redrive.core.errors import ConfigError, NotAllowed, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports.store import LetterRow, StoredLetter
 from redrive.core.query import Query
@@ -37,6 +38,13 @@ class Selection:
     def versions(self) -> dict[str, int]:
         """The version of each letter."""
         return {row.letter_id: row.life.version for row in self.rows}
+
+    def token(self, terms: str = "") -> str:
+        """A name for these letters in these versions, and on these terms: how many, and a hash over all of it."""
+        hashed = hashlib.sha256(terms.encode())
+        for letter_id, version in self.versions().items():
+            hashed.update(f"\n{letter_id} {version}".encode("utf-8", "surrogatepass"))
+        return f"{len(self.rows)}.{hashed.hexdigest()[:32]}"
 
     def preview(self) -> Preview:
         """Count it."""
@@ -75,6 +83,23 @@ async def select(desk: Desk, wanted: Wanted) -> Selection:
         raise NotAllowed("name a filter, or say that you mean all letters")
     query = wanted.query if wanted.query.states else replace(wanted.query, states=tuple(wanted.states))
     return Selection(await desk.store.select(query, limit=wanted.limit), in_words(query))
+
+
+async def recall(desk: Desk, wanted: Wanted, token: str, *, terms: str = "") -> Selection:
+    """The selection that was previewed under this token: the same letters in the same versions, on the same terms.
+
+    A selection is in order of arrival, so letters that came since are behind those previewed and left alone. Raises
+    `StateConflict` if one of those previewed has changed, and `ConfigError` for a token that is none.
+    """
+    count, dot, _ = token.partition(".")
+    if not dot or not count.isascii() or not count.isdecimal() or len(count) > len(str(MOST)):
+        raise ConfigError(f"preview: expected the token of a dry run, got {token!r}")
+    selection = await select(desk, replace(wanted, limit=min(max(int(count), 1), wanted.limit)))
+    if selection.token(terms) != token:
+        raise StateConflict(
+            "this is not what was previewed: a letter has changed since, or the request has; look again"
+        )
+    return selection
 
 
 def in_words(query: Query) -> str:

@@ -7,20 +7,22 @@ from redrive.core.errors import BrokerError, ConfigError, QueueNotFound
 from redrive.core.ports import Broker
 from redrive.core.redrive import Gate, Progress, Redrive, RedriveState, Target, Waiting, next_move, why_waiting
 
-_PATIENCE = 2.0  # seconds
+PATIENCE = 2.0  # seconds
 _LOOKED_AT = 20  # targets; a redrive to more queues than that is told about the first ones
 _AT_WORK = why_waiting(Waiting(alive=1))
 
 
-async def waiting(redrive: Redrive, progress: Progress, brokers: Mapping[str, Broker]) -> str:
-    """Why a redrive does not go on just now; empty if it does, or has ended. Takes two seconds at most."""
+async def waiting(
+    redrive: Redrive, progress: Progress, brokers: Mapping[str, Broker], *, patience: float = PATIENCE
+) -> str:
+    """Why a redrive does not go on just now; empty if it does, or has ended. Takes so many seconds at most."""
     if redrive.state is not RedriveState.RUNNING or next_move(redrive, progress).gate is not Gate.WAIT:
         return ""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(patience):
             return await why(redrive, brokers)
     except TimeoutError:
-        return f"the broker did not answer within {_PATIENCE:g} seconds"
+        return f"the broker did not answer within {patience:g} s"
 
 
 async def why(redrive: Redrive, brokers: Mapping[str, Broker]) -> str:

@@ -6,9 +6,9 @@ from typing import Any, Self
 import httpx2
 
 from redrive.api.app import create_app
-from redrive.api.auth import Guard
 from redrive.core.access import Role
 from redrive.core.ports import Options
+from redrive.door.guard import Guard
 from redrive.service import Service
 from redrive.stores.memory import MemoryStore
 from redrive.triage import access

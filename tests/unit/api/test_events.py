@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from redrive.api.audience import Audience, audience_of
 from redrive.api.routes import events
 from redrive.core.access import Role
 from redrive.core.errors import StoreUnavailable
+from redrive.door.audience import Audience, audience_of
 from redrive.triage import access
 from tests.unit.api.stage import Stage
 

@@ -7,10 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from redrive.api.deadline import Deadline
-from redrive.api.limits import BURST, FullHouse, RateLimit
 from redrive.config.settings import ServiceSettings
 from redrive.core.access import Role
+from redrive.door.deadline import Deadline
+from redrive.door.limits import BURST, FullHouse, RateLimit
 from redrive.testing.clock import ManualClock
 from tests.unit.api.stage import Stage
 
@@ -256,7 +256,7 @@ async def test_who_is_cancelled_leaves_nothing_at_work() -> None:
 
 
 async def test_a_store_that_hangs_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redrive.api.app.READ_WITHIN", 0.05)
+    monkeypatch.setattr("redrive.door.middleware.READ_WITHIN", 0.05)
     async with Stage() as stage:
         hanging = asyncio.Event()
 

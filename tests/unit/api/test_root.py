@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry, Counter
 from pydantic import TypeAdapter
 
 from redrive.api import examples
-from redrive.api.headers import SECURITY
 from redrive.api.routes.dlq import DlqStats
 from redrive.api.schema import DlqMessage, DlqMessageWhole, LetterLife, LetterLine, LetterWhole
 from redrive.core.access import Role, Token
@@ -20,6 +19,7 @@ from redrive.core.life import LetterState
 from redrive.core.ports.store import LetterRow, Page, Stats, StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive
+from redrive.door.headers import SECURITY
 from redrive.stores.memory import MemoryStore
 from tests.unit.api.stage import Stage
 

@@ -5,12 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from redrive.api import server, slow_clients
-from redrive.api.entrance import Entrance
-from redrive.api.server import is_loopback, listen, port_of, serving
+from redrive.cli.rooms import furnish
 from redrive.config import ServiceSettings
 from redrive.core.access import Role
 from redrive.core.errors import ConfigError
+from redrive.door import server, slow_clients
+from redrive.door.entrance import Entrance
+from redrive.door.server import is_loopback, listen, port_of, serving
 from redrive.service import Service
 from redrive.triage import access
 from tests.unit.triage.bench import Bench
@@ -31,7 +32,7 @@ async def served(app: Entrance | None = None) -> AsyncIterator[int]:
     bench = Bench()
     service = Service(store=bench.store, brokers=bench.brokers, clock=bench.clock)
     sockets = listen("127.0.0.1", 0)
-    async with serving(app or Entrance(service, loopback=True), sockets):
+    async with serving(app or Entrance(service, furnish, loopback=True), sockets):
         yield port_of(sockets)
 
 
@@ -99,7 +100,7 @@ async def test_who_says_to_be_somebody_else_is_not_believed() -> None:
     bench = Bench()
     settings = ServiceSettings(rate_limit=1)
     service = Service(store=bench.store, brokers=bench.brokers, clock=bench.clock, settings=settings)
-    async with served(Entrance(service, loopback=True)) as port:
+    async with served(Entrance(service, furnish, loopback=True)) as port:
         statuses = []
         for number in range(4):
             async with connected(port) as client:
@@ -220,7 +221,7 @@ async def test_a_service_that_is_full_of_requests_that_hang_is_still_alive(monke
 
 async def test_streams_end_when_the_server_does() -> None:
     bench = Bench()
-    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), loopback=True)
+    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), furnish, loopback=True)
     async with entrance.watched(), served(entrance) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -255,7 +256,7 @@ def test_every_address_of_a_name_is_listened_on_at_one_port() -> None:
 async def test_the_door_is_open_only_on_loopback_and_only_before_the_first_token() -> None:
     bench = Bench()
     service = Service(store=bench.store, brokers=bench.brokers, clock=bench.clock)
-    inside, outside = Entrance(service, loopback=True), Entrance(service, loopback=False)
+    inside, outside = Entrance(service, furnish, loopback=True), Entrance(service, furnish, loopback=False)
 
     async with inside.watched(), outside.watched():
         assert (inside.needs_token, outside.needs_token) == (False, True)
@@ -271,7 +272,7 @@ async def test_a_last_token_that_is_revoked_or_expires_does_not_open_the_door() 
     await access.revoke(bench.desk, revoked.token.token_id)
     await access.issue(bench.desk, "kim", role=Role.ADMIN, expires_in="1h")
     bench.clock.advance("2h")
-    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), loopback=True)
+    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), furnish, loopback=True)
 
     async with entrance.watched():
         assert entrance.needs_token
@@ -279,7 +280,7 @@ async def test_a_last_token_that_is_revoked_or_expires_does_not_open_the_door() 
 
 async def test_who_listens_without_a_token_is_sent_away_when_the_door_is_closed() -> None:
     bench = Bench()
-    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), loopback=True)
+    entrance = Entrance(Service(store=bench.store, brokers=bench.brokers, clock=bench.clock), furnish, loopback=True)
     async with entrance.watched(), served(entrance) as port, connected(port) as client:
         await client.say(b"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         await client.reader.readuntil(b"event: ready")
@@ -301,6 +302,6 @@ async def _noticed(bench: Bench, entrance: Entrance) -> None:
 
 async def test_while_the_store_is_away_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
-    entrance = Entrance(Service(store=bench.store, brokers={}, clock=bench.clock), loopback=True)
+    entrance = Entrance(Service(store=bench.store, brokers={}, clock=bench.clock), furnish, loopback=True)
 
     assert entrance.needs_token

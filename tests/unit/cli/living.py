@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from redrive.api.entrance import Entrance
-from redrive.api.server import listen, port_of, serving
+from redrive.cli.rooms import furnish
 from redrive.config import BrokerSettings, ServiceSettings, Settings
+from redrive.door.entrance import Entrance
+from redrive.door.server import listen, port_of, serving
 from redrive.service import open_service
 
 
@@ -32,7 +33,7 @@ def living_service(
         nonlocal url
         sockets = listen("127.0.0.1", 0)
         async with open_service(settings) as service:
-            entrance = Entrance(service, loopback=True)
+            entrance = Entrance(service, furnish, loopback=True)
             entrance.needs_token = needs_token
             async with serving(entrance, sockets):
                 url = f"http://127.0.0.1:{port_of(sockets)}"

@@ -54,3 +54,27 @@ async def test_an_incident_is_noted_assigned_muted_and_resolved_in_somebodys_nam
 async def test_an_incident_that_is_not_there_is_not_found() -> None:
     with pytest.raises(LetterNotFound):
         await incidents.show(Bench().desk, "nothing")
+
+
+async def test_the_last_day_of_every_incident_of_a_page_is_told_hour_by_hour() -> None:
+    bench = Bench()
+    await bench.collect(2, prefix="old")
+    bench.clock.advance("3h")
+    await bench.collect(5)
+    await bench.collect(1, prefix="other", fingerprint="other")
+    rows = (await incidents.find(bench.desk)).rows
+
+    found = await incidents.last_day(bench.desk, rows)
+
+    assert found["0123456789abcdef"] == [*([0] * 20), 2, 0, 0, 5]
+    assert found["other"] == [*([0] * 23), 1]
+
+
+async def test_of_very_large_letters_only_a_few_are_read_to_see_what_they_have_in_common() -> None:
+    bench = Bench()
+    await bench.collect(12, payload=b"x" * 600_000, tenant_id="acme")
+
+    shown = await incidents.show(bench.desk, await the_incident(bench))
+
+    assert Likeness("tenant_id", "acme", 4, 4) in shown.alike
+    assert (shown.sample is not None, len(shown.latest)) == (True, 12)

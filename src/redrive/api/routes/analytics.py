@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from redrive.api.auth import PermittedRoute, allowed
-from redrive.api.filters import Instant, Word
 from redrive.core.ports.store import Dimension
+from redrive.door.filters import Instant, Word
 from redrive.triage import analytics as verbs
 from redrive.triage.desk import Desk
 from redrive.triage.masking import masked_counts

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from redrive.api.auth import CallerOf, PermittedRoute, allowed
-from redrive.api.filters import Word
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
+from redrive.door.filters import Word
 from redrive.triage import audit as verbs
 from redrive.triage.desk import Desk
 from redrive.triage.masking import masked_operation

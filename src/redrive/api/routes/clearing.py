@@ -10,11 +10,11 @@ from pydantic import ConfigDict, Field, StrictBool
 from redrive.api import examples
 from redrive.api.auth import PermittedRoute, allowed
 from redrive.api.examples import shown
-from redrive.api.filters import Length, LetterFilter, Word
 from redrive.api.routes.letters import Asked, Number, Short
 from redrive.core.duration import as_duration
 from redrive.core.errors import ConfigError
 from redrive.core.query import Query
+from redrive.door.filters import Length, LetterFilter, Word
 from redrive.triage import letters
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Preview, Wanted, select

@@ -14,7 +14,6 @@ from starlette.concurrency import run_in_threadpool
 from redrive.api import examples
 from redrive.api.auth import CallerOf, PermittedRoute, ServiceOf, allowed
 from redrive.api.examples import shown
-from redrive.api.filters import NO_NUL, LetterFilter, Word
 from redrive.api.pages import LARGEST, LINKED, LOOKS, USUAL, Cursor, asked, link_next
 from redrive.api.payload import View
 from redrive.api.problems import BadRequest
@@ -23,6 +22,7 @@ from redrive.core.errors import DeadLetterError
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Page, StoredLetter
 from redrive.core.query import Query as LetterQuery
+from redrive.door.filters import NO_NUL, LetterFilter, Word
 from redrive.triage import audit, letters, masking
 from redrive.triage.desk import Desk
 from redrive.triage.retry import retry

@@ -14,15 +14,15 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
-from redrive.api.audience import audience_of
-from redrive.api.auth import CallerOf, Guard, PermittedRoute, ServiceOf, allowed
-from redrive.api.filters import NO_NUL
+from redrive.api.auth import CallerOf, PermittedRoute, ServiceOf, allowed, guard_of, service_of
 from redrive.api.pages import asked
 from redrive.api.schema import LetterLine, line_of
 from redrive.core.errors import StoreUnavailable
 from redrive.core.ports.store import LetterRow, Page, Store
 from redrive.core.redrive import ENDED, Redrive
 from redrive.core.wire.plain import dump
+from redrive.door.audience import audience_of
+from redrive.door.filters import NO_NUL
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
 from redrive.triage.masking import masked_operation, masked_row
@@ -96,9 +96,8 @@ async def events(
 
 async def _may_listen(request: Request) -> bool:
     """Whether the caller may still read: asked before each look, so that a revoked token hears nothing more."""
-    guard: Guard = request.app.state.guard
     try:
-        return (await guard.caller(request)).may("read")
+        return (await guard_of(request).caller(request, service_of(request))).may("read")
     except HTTPException:
         return False
     except StoreUnavailable:  # then there is nothing to tell either

@@ -8,17 +8,15 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from redrive.api.auth import PermittedRoute, allowed
-from redrive.api.filters import NO_NUL
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
 from redrive.core.ports.store import IncidentRow
+from redrive.door.filters import NO_NUL
 from redrive.triage import incidents as verbs
 from redrive.triage.desk import Desk
+from redrive.triage.incidents import NAME, NOTE
 from redrive.triage.masking import masked_field, masked_text
 
 router = APIRouter(prefix="/incidents", tags=["incidents"], route_class=PermittedRoute)
-
-NOTE = 4000
-NAME = 200
 
 IncidentId = Annotated[str, Path(max_length=1024, pattern=NO_NUL, description="The incident's id.")]
 

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from redrive.api import examples
 from redrive.api.auth import CallerOf, PermittedRoute, allowed
 from redrive.api.examples import shown
-from redrive.api.filters import A_NUMBER, NO_NUL, LetterFilter
 from redrive.api.pages import LARGEST, LINKED, USUAL, Cursor, full_page, link_next
 from redrive.api.payload import Base64, to_headers
 from redrive.api.schema import LetterLife, LetterLine, LetterWhole, life_of, line_of, whole_of
 from redrive.core.errors import ConfigError
 from redrive.core.wire.plain import from_base64
+from redrive.door.filters import A_NUMBER, NO_NUL, LetterFilter
 from redrive.triage import editor, letters, masking, reporting
 from redrive.triage.desk import Desk
 

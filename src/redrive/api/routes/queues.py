@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from redrive.api.auth import PermittedRoute, ServiceOf, allowed
-from redrive.api.filters import NO_NUL, Word
 from redrive.core.errors import ConfigError, QueueNotFound
 from redrive.core.ports import Broker
+from redrive.door.filters import NO_NUL, Word
 from redrive.service import Service
 from redrive.triage import queues as verbs
 from redrive.triage.desk import Desk

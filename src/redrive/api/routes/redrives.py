@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from redrive.api.auth import CallerOf, PermittedRoute, ServiceOf, allowed
-from redrive.api.filters import NO_NUL
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
 from redrive.api.redriving import (
     Previewed,
@@ -20,6 +19,7 @@ from redrive.api.redriving import (
     progress_of,
 )
 from redrive.core.errors import ConfigError
+from redrive.door.filters import NO_NUL
 from redrive.triage import redrives as verbs
 from redrive.triage.desk import Desk
 from redrive.triage.masking import masked_operation

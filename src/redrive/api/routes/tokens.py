@@ -10,9 +10,9 @@ from pydantic import ConfigDict, Field
 
 from redrive.api.auth import PermittedRoute, allowed
 from redrive.api.examples import shown
-from redrive.api.filters import NO_NUL, Length
 from redrive.api.routes.letters import Asked
 from redrive.core.access import Role, Token
+from redrive.door.filters import NO_NUL, Length
 from redrive.triage import access
 from redrive.triage.desk import Desk
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
 from redrive.api.auth import PermittedRoute, allowed
-from redrive.api.filters import LetterFilter
 from redrive.api.problems import BadRequest
+from redrive.door.filters import LetterFilter
 from redrive.triage import export as verbs
 from redrive.triage.desk import Desk
 

@@ -256,6 +256,12 @@ class LetterStore(Protocol):
         """One incident with its hours. Raises `LetterNotFound`."""
         ...
 
+    async def incident_hours(
+        self, incident_ids: Sequence[str], *, since: datetime
+    ) -> Mapping[str, Sequence[tuple[datetime, int]]]:
+        """The hours of several incidents that begin at `since` or later, oldest first; none of those without any."""
+        ...
+
     async def change_incident(self, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
         """Note, assign, mute or resolve. Raises `LetterNotFound`."""
         ...

@@ -119,6 +119,13 @@ class MemoryLetters:
         except KeyError:
             raise LetterNotFound(f"no incident {incident_id!r} is in the store") from None
 
+    async def incident_hours(
+        self, incident_ids: Sequence[str], *, since: datetime
+    ) -> Mapping[str, Sequence[tuple[datetime, int]]]:
+        rows = (self._shelf.incidents[name] for name in incident_ids if name in self._shelf.incidents)
+        hours = {row.incident_id: [(at, number) for at, number in row.hours if at >= since] for row in rows}
+        return {name: found for name, found in hours.items() if found}
+
     async def change_incident(self, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
         row = await self.incident(incident_id)
         after = replace(

@@ -13,6 +13,7 @@ from redrive.core.life import LetterState
 from redrive.core.ports.store import Dimension, IncidentChange, IncidentRow, Page, Stats
 from redrive.stores.cursor import mark, mark_of, page_of
 from redrive.stores.sql import auditing
+from redrive.stores.sql.among import among
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.tables import incident, incident_hour, incident_queue, letter, tally_death, tally_state
 from redrive.stores.sql.types import Number, instant, unescaped
@@ -107,6 +108,19 @@ def one_incident(connection: Connection, incident_id: str) -> IncidentRow:
     hours = tuple((hour, number) for hour, number in connection.execute(statement.order_by(incident_hour.c.hour)))
     queues = _queues(connection, [incident_id])
     return _to_incident(row, queues.get(incident_id, ()), hours=hours)
+
+
+def incident_hours(
+    connection: Connection, incident_ids: Sequence[str], *, since: datetime
+) -> dict[str, list[tuple[datetime, int]]]:
+    """The hours of several incidents from then on."""
+    found: defaultdict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    statement = select(incident_hour).where(
+        among(incident_hour.c.fingerprint, incident_ids), incident_hour.c.hour >= since
+    )
+    for row in connection.execute(statement.order_by(incident_hour.c.hour)):
+        found[row.fingerprint].append((row.hour, row.n))
+    return dict(found)
 
 
 def change_incident(connection: Connection, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:

@@ -81,6 +81,11 @@ class SqlStore:
     async def incident(self, incident_id: str) -> IncidentRow:
         return await self._database.read(counting.one_incident, incident_id)
 
+    async def incident_hours(
+        self, incident_ids: Sequence[str], *, since: datetime
+    ) -> Mapping[str, Sequence[tuple[datetime, int]]]:
+        return await self._database.read(counting.incident_hours, incident_ids, since=since)
+
     async def change_incident(self, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
         return await self._database.write(counting.change_incident, incident_id, change, act=act)
 

@@ -12,7 +12,7 @@ HOUR = AT.replace(minute=0)
 
 
 class Incidents(Suite):
-    """`incidents`, `incident` and `change_incident`."""
+    """`incidents`, `incident`, `incident_hours` and `change_incident`."""
 
     async def test_an_incident_tells_how_many_since_when_and_where(self, bench: Bench) -> None:
         later = AT + timedelta(hours=2)
@@ -43,6 +43,18 @@ class Incidents(Suite):
                 break
 
         assert found == [["f2", "f4"], ["f1", "f3"], ["f0"]]
+
+    async def test_the_hours_of_several_incidents_are_told_at_once(self, bench: Bench) -> None:
+        for hours in (0, 1, 3):
+            await bench.dead(f"a{hours}", f"b{hours}", failed_at=AT + timedelta(hours=hours))
+        await bench.dead("c", fingerprint="f2", failed_at=AT + timedelta(hours=2))
+        await bench.dead("d", fingerprint="f3")
+
+        assert await bench.store.incident_hours(["f1", "f2", "f3", "nothing"], since=HOUR + timedelta(hours=1)) == {
+            "f1": [(HOUR + timedelta(hours=1), 2), (HOUR + timedelta(hours=3), 2)],
+            "f2": [(HOUR + timedelta(hours=2), 1)],
+        }
+        assert await bench.store.incident_hours([], since=HOUR) == {}
 
     async def test_an_incident_without_open_letters_is_resolved_until_one_comes(self, bench: Bench) -> None:
         await bench.dead("a", "b")

@@ -1,20 +1,36 @@
-"""The entrance: the API with a guard at the door, or, on loopback before the first token, without one."""
+"""The entrance: the rooms with a guard at the door, or, on loopback before the first token, without one."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from redrive.api.app import create_app
-from redrive.api.audience import audience_of
-from redrive.api.auth import Guard
 from redrive.core.errors import StoreError
+from redrive.door.audience import Audience
+from redrive.door.guard import Guard
 from redrive.service import ANSWER_WITHIN, Service
 from redrive.triage.access import any_issued
 
 LOOK = timedelta(seconds=2)
+
+Furnish = Callable[[Service, Guard, Audience], Mapping[str, ASGIApp]]
+"""Makes the apps that answer, by what the paths of each begin with; the empty one answers all the rest."""
+
+
+class Rooms:
+    """One set of rooms, and the audience that listens in them. A path belongs to the longest name that fits it."""
+
+    def __init__(self, service: Service, furnish: Furnish, *, guard: Guard) -> None:
+        self.audience = Audience()
+        made = furnish(service, guard, self.audience)
+        self._rooms = sorted(made.items(), key=lambda room: -len(room[0]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        room = next(app for name, app in self._rooms if path == name or path.startswith(f"{name}/"))
+        await room(scope, receive, send)
 
 
 class Entrance:
@@ -24,16 +40,16 @@ class Entrance:
     whether there is a token, because the store is away, one is asked for too.
     """
 
-    def __init__(self, service: Service, *, loopback: bool) -> None:
+    def __init__(self, service: Service, furnish: Furnish, *, loopback: bool) -> None:
         self._service = service
         self._loopback = loopback
-        self._guarded = create_app(service, guard=Guard(needs_token=True))
-        self._open = create_app(service, guard=Guard(needs_token=False)) if loopback else self._guarded
+        self._guarded = Rooms(service, furnish, guard=Guard(needs_token=True))
+        self._open = Rooms(service, furnish, guard=Guard(needs_token=False)) if loopback else self._guarded
         self.needs_token = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._guarded if self.needs_token else self._open
-        await app(scope, receive, send)
+        rooms = self._guarded if self.needs_token else self._open
+        await rooms(scope, receive, send)
 
     @contextlib.asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
@@ -51,8 +67,8 @@ class Entrance:
 
     def close(self) -> None:
         """Let every stream end. Idempotent; to be called before a server waits for its connections."""
-        for app in (self._guarded, self._open):
-            audience_of(app).close()
+        for rooms in (self._guarded, self._open):
+            rooms.audience.close()
 
     async def _keep_looking(self) -> None:
         while True:
@@ -64,5 +80,5 @@ class Entrance:
             async with asyncio.timeout(ANSWER_WITHIN):
                 issued = await any_issued(self._service.store)
             if issued and not self.needs_token:
-                audience_of(self._open).close()
+                self._open.audience.close()
             self.needs_token = issued

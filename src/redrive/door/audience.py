@@ -52,8 +52,6 @@ class Audience:
 
 
 def audience_of(app: FastAPI) -> Audience:
-    """The audience of an app, the same at every call."""
-    if not hasattr(app.state, "audience"):
-        app.state.audience = Audience()
+    """The audience of an app."""
     found: Audience = app.state.audience
     return found

@@ -11,9 +11,9 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from redrive.api.headers import SECURITY
-from redrive.api.problems import RETRY_AFTER, problem
 from redrive.core.ports import Clock
+from redrive.door.headers import SECURITY
+from redrive.door.problems import RETRY_AFTER, problem
 from redrive.triage.bucket import Bucket
 
 STREAMED = frozenset({"/api/v1/import"})

@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from redrive.api.limits import STREAMED
-from redrive.api.problems import RETRY_AFTER, problem
+from redrive.door.limits import STREAMED
+from redrive.door.problems import RETRY_AFTER, problem
 
 READ_WITHIN = 10.0  # seconds
 CHANGE_WITHIN = 60.0  # a purge of very many letters takes its time

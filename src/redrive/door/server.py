@@ -8,10 +8,10 @@ from ipaddress import ip_address
 
 import uvicorn
 
-from redrive.api.entrance import Entrance
-from redrive.api.limits import FullHouse
-from redrive.api.slow_clients import WatchedProtocol, cut_slow_clients
 from redrive.core.errors import ConfigError
+from redrive.door.entrance import Entrance
+from redrive.door.limits import FullHouse
+from redrive.door.slow_clients import WatchedProtocol, cut_slow_clients
 
 MOST_CONNECTIONS = 512
 KEEP_ALIVE = 5  # seconds

@@ -1,0 +1,79 @@
+"""What a person takes along from a letter: commands and a test, ready to run."""
+
+import json
+import shlex
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from redrive.console.clip import weight
+from redrive.core.errors import DeadLetterError
+from redrive.core.ports.store import StoredLetter
+from redrive.core.printable import printable
+from redrive.triage.export import app_of, pytest_file
+
+LARGEST_TEST = 12 * 1024
+_UNKNOWN_APP = "your_module:app"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippets:
+    """Texts to copy. `test` is a test, or the command that writes one; empty where there can be none."""
+
+    curl: str
+    cli: str
+    test: str
+    test_note: str
+
+
+def snippets_of(shown: StoredLetter, *, service: str, needs_token: bool, is_hidden: bool) -> Snippets:
+    """The snippets of a letter. `service` is where the API is; with `is_hidden`, parts of the letter are masked."""
+    letter_id = shown.letter.letter_id
+    app = app_of(shown.letter.handler) or _UNKNOWN_APP
+    test, note = _test(shown, app, service=service, is_hidden=is_hidden)
+    return Snippets(
+        curl=_curl(letter_id, service=service, needs_token=needs_token),
+        cli=_cli(letter_id, service=service, app=app),
+        test=test,
+        test_note=note,
+    )
+
+
+def _curl(letter_id: str, *, service: str, needs_token: bool) -> str:
+    token = ' -H "Authorization: Bearer $REDRIVE_TOKEN"' if needs_token else ""
+    look = _quoted(f"{service}/api/v1/letters/{quote(letter_id, safe='')}")
+    order = _quoted(json.dumps({"letter_ids": [letter_id], "dry_run": False}))
+    send = _quoted(f"{service}/api/v1/redrives")
+    return (
+        f"# look at it\ncurl -sS{token} {look}\n\n"
+        f"# send it back\ncurl -sS{token} -H 'Content-Type: application/json' \\\n  -d {order} {send}"
+    )
+
+
+def _cli(letter_id: str, *, service: str, app: str) -> str:
+    name, at = _quoted(letter_id), f"--url {_quoted(service)}"
+    return (
+        f"redrive letters show {name} {at}\n"
+        f"redrive letters try {name} {app} {at}  # runs the handler here\n"
+        f"redrive letters redrive {name} {at}"
+    )
+
+
+def _test(shown: StoredLetter, app: str, *, service: str, is_hidden: bool) -> tuple[str, str]:
+    name = _quoted(shown.letter.letter_id)
+    command = f"redrive letters export {name} --pytest --app {app} --url {_quoted(service)} > test_letter.py"
+    if is_hidden:
+        return command, "Parts of this letter are masked. This command writes the test; revealed, it stands here."
+    try:
+        text = pytest_file(shown, app)
+    except DeadLetterError:
+        return "", "No copy of the message was kept: there is nothing to run a test on."
+    if weight(text) > LARGEST_TEST:
+        return command, "The message is too large to stand here as a test. This command writes it."
+    guessed = app != _UNKNOWN_APP
+    said = f"The app is taken to be {app}." if guessed else "Put in where your app is."
+    return text, f"Save it as test_letter.py and run pytest. {said}"
+
+
+def _quoted(text: str) -> str:
+    """A word for a shell. What cannot be typed there is escaped, so that nothing hides in what is copied."""
+    return shlex.quote(printable(text))
