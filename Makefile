@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHONS ?= python3 python3.13 python3.12 python3.11
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+PARALLEL := --numprocesses auto --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit check fmt crash failover bench-redis bench-service bench-sqlite bench-store clean
+.PHONY: help setup run test test-unit coverage check fmt crash failover screenshots bench-redis bench-service bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,11 +19,14 @@ setup: $(READY) ## Create .venv with all extras and the tools of the project
 run: setup ## Run the demo; ARGS="--seconds 20" ends it by itself
 	@$(BIN)/redrive demo $(ARGS)
 
-test: check ## Check everything, then run all tests and report coverage
-	@$(BIN)/python -m pytest --cov $(ARGS)
+test: check ## Check everything, then run all tests
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-unit: setup ## Run the quick tests: no network, seconds
-	@$(BIN)/python -m pytest src tests/unit $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) src tests/unit $(ARGS)
+
+coverage: setup ## Run all tests and report what they reach; takes more than twice as long
+	@$(BIN)/python -m pytest $(PARALLEL) --cov $(ARGS)
 
 check: setup ## Check format, lint, types and who imports whom
 	@$(BIN)/ruff format --check
@@ -39,6 +43,9 @@ crash: setup ## Kill workers for a long time and account for every message
 
 failover: setup ## Kill Redis primaries under load, and count what is lost by durability
 	@$(BIN)/python -m tests.redis.failover $(ARGS)
+
+screenshots: setup ## Take a picture of every page of the console, in both themes and two widths
+	@$(BIN)/python -m tests.browser.pictures $(ARGS)
 
 bench-redis: setup ## Measure the Redis broker beside a hand-written loop and its peers
 	@$(BIN)/python -m benchmarks.redis $(ARGS)
