@@ -1,11 +1,11 @@
-"""`redrive demo`: a queue, workers that fail and die, and where every message ends up."""
+"""`redrive demo`: a queue, workers that fail and die, where every message ends up, and the console over it all."""
 
 import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,23 +19,28 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from redrive.cli.demo_view import Picture
+    from redrive.core.ports import Broker
+    from redrive.core.ports.store import Store
 
 FRAME = 0.2  # seconds between two pictures on a terminal
 LINE = 1.0  # seconds between two lines elsewhere
 BEGIN = 1 / 8  # of the time, until somebody looks at the letters
+STORY = 60.0  # seconds in which the story is told at ease, where nobody says how long
 
 
 async def demo(
     *,
-    seconds: Annotated[float, Parameter(help="How long; a minute unless told. Ctrl-C ends it sooner.")] = 60,
+    seconds: Annotated[float | None, Parameter(help="How long; until Ctrl-C unless told.")] = None,
     rate: Annotated[float, Parameter(help="Messages published per second; 40 unless told.")] = 40,
+    browser: Annotated[bool, Parameter(help="Open the console in a browser, where there is a screen.")] = True,
     json: Annotated[bool, Parameter(help="Print nothing but the end, as JSON.")] = False,
 ) -> Exit:
     """See it work: a queue, workers that fail and die, and where every message ends up.
 
     Five queues in an SQLite file in a temporary folder, a producer, and supervised worker processes. Dead letters are
-    collected, the worst incident is found and fixed, and sent back, canary first. Exits with 0 only if, at the end,
-    published = done + waiting + scheduled + in flight + dead + discarded.
+    collected, the worst incident is found and fixed, and sent back, canary first. The console is open all the while,
+    for you to do the same. Exits with 0 only if, at the end, published = done + waiting + scheduled + in flight + dead
+    + discarded, and what was purged by hand.
     """
     from rich.console import Console
 
@@ -44,13 +49,15 @@ async def demo(
     mistakes = [
         f"{flag}: expected more than 0, got {value:g}"
         for flag, value in (("--seconds", seconds), ("--rate", rate))
-        if not value > 0
+        if value is not None and not value > 0
     ]
     if mistakes:
         raise ConfigError(mistakes)
     console = Console(width=None if sys.stdout.isatty() else 110, quiet=json)
     with tempfile.TemporaryDirectory(prefix="redrive-demo-") as folder:
-        picture = await _play(Path(folder), seconds=seconds, rate=rate, console=console)
+        picture = await _play(
+            Path(folder), seconds=seconds, rate=rate, console=console, browser=browser and console.is_terminal
+        )
     if json:
         tell(fact(picture), "", as_json=True)
     else:
@@ -63,7 +70,7 @@ async def demo(
     return Exit.OK if right else Exit.NO
 
 
-async def _play(folder: Path, *, seconds: float, rate: float, console: "Console") -> "Picture":
+async def _play(folder: Path, *, seconds: float | None, rate: float, console: "Console", browser: bool) -> "Picture":
     from redrive.cli.demo_deployment import deploy
     from redrive.cli.demo_stage import Stage
     from redrive.cli.demo_story import Story
@@ -84,16 +91,15 @@ async def _play(folder: Path, *, seconds: float, rate: float, console: "Console"
     story = Story(Desk(store, SystemClock(), "demo"), broker, deploy=bring_version_2)
     stop = _asked_to_stop()
     try:
-        await stage.set_up()
-        await worker.start()
-        at_work = asyncio.gather(stage.produce(stop), story.tell(after=seconds * BEGIN))
-        with _screen(console) as show:
-            while not (stop.is_set() or at_work.done() or worker.has_ended):
-                show(story.beside(await stage.look()))
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), min(show.every, max(0, seconds - stage.elapsed)))
-                if stage.elapsed >= seconds:
-                    stop.set()
+        async with _opened(broker, store, console=console, browser=browser) as stage.url:
+            await stage.set_up()
+            await worker.start()
+            at_work = asyncio.gather(stage.produce(stop), story.tell(after=(seconds or STORY) * BEGIN))
+            with _screen(console) as show:
+                while stage.left and not (stop.is_set() or at_work.done() or worker.has_ended):
+                    show(story.beside(await stage.look()))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(stop.wait(), min(show.every, stage.left))
         stop.set()
         await story.end()
         await at_work
@@ -103,6 +109,21 @@ async def _play(folder: Path, *, seconds: float, rate: float, console: "Console"
         await worker.stop()
         await store.aclose()
         await broker.aclose()
+
+
+@asynccontextmanager
+async def _opened(broker: "Broker", store: "Store", *, console: "Console", browser: bool) -> AsyncIterator[str]:
+    """The console while the block lasts; its address is the first thing that is told."""
+    from redrive.cli.demo_console import open_console, show_in_browser
+
+    async with open_console(broker, store) as address:
+        console.print(f"\n  {address.words}\n", style="bold", highlight=False, soft_wrap=True)
+        showing = asyncio.create_task(show_in_browser(address.url)) if browser else None
+        try:
+            yield address.url
+        finally:
+            if showing is not None:
+                showing.cancel()
 
 
 def _refuse_bad_end(status: int | None, said: Iterable[str]) -> None:

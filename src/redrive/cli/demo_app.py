@@ -18,7 +18,7 @@ RETRY = (0.5, 1, 2)
 
 FLAKY = {2: 1, 9: 2}  # of fifteen payments, this one fails once and that one twice
 HOPELESS = 11  # of thirty payments, this one fails every time
-DEADLY = 3  # of twenty thumbnails, this one kills
+DEADLY = 3  # of eighty thumbnails, this one kills: a process takes a while to start
 
 
 class ProviderTimeout(ConnectionError):
@@ -89,7 +89,7 @@ async def read(work: Work) -> Receipt:
 
 @app.consumer(THUMBNAILS.queue, output=THUMBNAILS.receipts, lease=LEASE, retry=RETRY)
 async def draw(work: Work) -> Receipt:
-    """Kill the process that runs it, one in twenty, the way a broken image library does."""
-    if work.number % 20 == DEADLY:
+    """Kill the process that runs it, one in eighty, the way a broken image library does."""
+    if work.number % 80 == DEADLY:
         os.kill(os.getpid(), signal.SIGKILL)
     return await work.carry_out()

@@ -26,7 +26,7 @@ EMAILS = Fate("emails", "all goes well", 8)
 PAYMENTS = Fate("payments", "the provider times out at times", 5)
 REFUNDS = Fate("refunds", "every other one meets a bug", 3)
 IMPORTS = Fate("imports", "one in three cannot be read", 2)
-THUMBNAILS = Fate("thumbnails", "one in twenty kills its process", 2)
+THUMBNAILS = Fate("thumbnails", "one in eighty kills its process", 2)
 
 FATES = (EMAILS, PAYMENTS, REFUNDS, IMPORTS, THUMBNAILS)
 

@@ -5,6 +5,7 @@ import json
 import time
 from collections import Counter, deque
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from redrive.cli.demo_fates import FATES, GROUP, Fate, in_turn, payload
@@ -23,7 +24,7 @@ SHOWN = 6  # incidents
 class Stage:
     """What the demo knows: its own count of what it published, and what it saw of the rest."""
 
-    def __init__(self, broker: Broker, store: Store, *, seconds: float, rate: float) -> None:
+    def __init__(self, broker: Broker, store: Store, *, seconds: float | None, rate: float) -> None:
         self._broker = broker
         self._store = store
         self._seconds = seconds
@@ -32,6 +33,8 @@ class Stage:
         self._published: Counter[str] = Counter()
         self._news: deque[News] = deque(maxlen=40)
         self._deaths = 0
+        self.url = ""
+        """Where the console is."""
         self.worker_said: deque[str] = deque(maxlen=5)
         """Its last lines that were no log lines: a traceback, if it could not start."""
 
@@ -39,6 +42,11 @@ class Stage:
     def elapsed(self) -> float:
         """Seconds since the curtain rose."""
         return time.monotonic() - self._begun
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; without an end there is always time."""
+        return inf if self._seconds is None else max(0.0, self._seconds - self.elapsed)
 
     async def set_up(self) -> None:
         """Make every queue and its group, so that there is something to count from the start."""
@@ -93,6 +101,8 @@ class Stage:
             news=tuple(self._news),
             next_due=(min(due) - datetime.now(UTC)).total_seconds() if due else None,
             deaths=self._deaths,
+            purged=await self._purged() if settled else 0,
+            url=self.url,
         )
 
     async def _count(self, fate: Fate, depth: Depth, *, settled: bool) -> Count:
@@ -109,6 +119,18 @@ class Stage:
             dead=depth.dead + kept - (await self._in_both(fate) if settled else 0),
             discarded=states.get(LetterState.DISCARDED, 0),
         )
+
+    async def _purged(self) -> int:
+        """How many letters somebody removed whose messages were in no other place: their audit says what they were."""
+        purged, after = 0, None
+        while True:
+            page = await self._store.records(limit=PAGE, after=after)
+            for one in page.rows:
+                if one.verb == "letters.purge" and one.letter_id:
+                    purged += one.detail["state"][0] != LetterState.RESOLVED
+            after = page.after
+            if after is None:
+                return purged
 
     async def _in_both(self, fate: Fate) -> int:
         """How many letters are in the store, and in the DLQ still: the collector was stopped between the two."""

@@ -1,7 +1,7 @@
 """The demo's story: what a person does about dead letters, done by the demo with the verbs that a person has."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import SystemRandom
@@ -11,7 +11,7 @@ from redrive.cli.demo_view import Line, Picture
 from redrive.core.errors import StateConflict
 from redrive.core.ports import Broker
 from redrive.core.ports.store import IncidentRow
-from redrive.core.redrive import ItemStatus, Redrive
+from redrive.core.redrive import ItemStatus
 from redrive.triage import incidents, redrives
 from redrive.triage.desk import Desk
 from redrive.triage.redriver import Redriver
@@ -30,7 +30,6 @@ class Story:
         self._desk = desk
         self._broker = broker
         self._deploy = deploy
-        self._redrive: Redrive | None = None
         self._ending = asyncio.Event()
         self.lines: list[Line] = []
         self.is_told = False
@@ -49,14 +48,14 @@ class Story:
             self.is_told = True
 
     async def end(self) -> None:
-        """Let nothing be half sent: no more is claimed, and what was claimed is out."""
+        """Let nothing be half sent, by the demo or by hand: no more is claimed, and what was claimed is out."""
         self._ending.set()
-        if self._redrive is None:
-            return
-        with suppress(StateConflict):
-            await redrives.cancel(self._desk, self._redrive.redrive_id, why="the demo ends")
+        under_way = [one.redrive_id for one in await self._desk.store.unfinished()]
+        for redrive_id in under_way:
+            with suppress(StateConflict):
+                await redrives.cancel(self._desk, redrive_id, why="the demo ends")
         for _ in range(PATIENCE):
-            if not await self.half_sent():
+            if not await self._half_sent(under_way):
                 return
             await asyncio.sleep(TICK)
 
@@ -64,11 +63,10 @@ class Story:
         """The picture, with the story so far."""
         return replace(picture, story=tuple(self.lines), is_told=self.is_told)
 
-    async def half_sent(self) -> int:
+    async def _half_sent(self, redrive_ids: Sequence[str]) -> int:
         """How many letters are claimed, and not known to be out."""
-        if self._redrive is None:
-            return 0
-        return (await self._desk.store.progress(self._redrive.redrive_id)).count(ItemStatus.CLAIMED)
+        found = [await self._desk.store.progress(one) for one in redrive_ids]
+        return sum(one.count(ItemStatus.CLAIMED) for one in found)
 
     async def _worst(self, *, but: str = "") -> IncidentRow:
         while True:
@@ -95,10 +93,14 @@ class Story:
         terms = redrives.Terms(canary=CANARY)
         selection = await select(desk, Wanted(query=await incidents.query_of(desk, incident.incident_id)))
         plan = await redrives.plan(selection, terms, brokers=brokers, random=SystemRandom())
-        self._redrive = await redrives.create(desk, plan)
+        try:
+            redrive = await redrives.create(desk, plan)
+        except StateConflict:
+            self._say(f"{said}: somebody was quicker")
+            return
         self.lines.append(Line(f"{said}: …"))
-        await Redriver(desk.store, brokers, clock=desk.clock).run(self._redrive.redrive_id)
-        found = await redrives.show(desk, self._redrive.redrive_id)
+        await Redriver(desk.store, brokers, clock=desk.clock).run(redrive.redrive_id)
+        found = await redrives.show(desk, redrive.redrive_id)
         self.lines[-1] = Line(f"{said}: {found.verdict}", done=True)
 
     def _say(self, text: str) -> None:

@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-STATES = ("done", "waiting", "scheduled", "in flight", "dead", "discarded")
-STYLES = dict(zip(STATES, ("green", "blue", "yellow", "cyan", "red", "magenta"), strict=True))
+STATES = ("done", "waiting", "scheduled", "in flight", "dead", "discarded", "purged")
+STYLES = dict(zip(STATES, ("green", "blue", "yellow", "cyan", "red", "magenta", "magenta"), strict=True))
+BY_HAND = ("purged",)  # what only a person does
 BAR = 72
 TOLD_FROM = 98  # columns from which on there is room for the stories
 
@@ -27,6 +28,7 @@ class Count:
     scheduled: int = 0
     dead: int = 0
     discarded: int = 0
+    purged: int = 0
 
     def of(self, state: str) -> int:
         """The count of one of `STATES`."""
@@ -71,7 +73,7 @@ class Picture:
     """Everything that is shown at one moment."""
 
     elapsed: float
-    seconds: float
+    seconds: float | None
     counts: Mapping[str, Count]
     stories: Mapping[str, str]
     incidents: Sequence[Trouble] = ()
@@ -80,11 +82,13 @@ class Picture:
     news: Sequence[News] = ()
     next_due: float | None = None
     deaths: int = 0
+    purged: int = 0
+    url: str = ""
 
     @property
     def total(self) -> Count:
         """All queues together."""
-        return sum(self.counts.values(), Count())
+        return sum(self.counts.values(), Count(purged=self.purged))
 
 
 def line(picture: Picture) -> str:
@@ -96,7 +100,8 @@ def line(picture: Picture) -> str:
 
 def account(total: Count) -> str:
     """The sum that must be true at the end."""
-    places = " + ".join(f"{state} {total.of(state)}" for state in STATES)
+    states = [state for state in STATES if state not in BY_HAND or total.of(state)]
+    places = " + ".join(f"{state} {total.of(state)}" for state in states)
     return f"published {total.published} {'=' if total.published == total.placed else '≠'} {places}"
 
 
@@ -104,14 +109,21 @@ def draw(picture: Picture, *, width: int, height: int) -> RenderableType:
     """The live view."""
     head = Text.assemble(
         ("redrive demo", "bold"),
-        (f"   {min(picture.elapsed, picture.seconds):.0f} of {picture.seconds:.0f} s", "bold"),
-        ("   a queue in an SQLite file, two worker processes; Ctrl-C ends it", "dim"),
+        (f"   {_time(picture)}", "bold"),
+        (f"   {picture.url}" if picture.url else "", "bold underline"),
+        ("   Ctrl-C ends it", "dim"),
         no_wrap=True,
         overflow="ellipsis",
     )
     always = (head, _overview(picture), _queues(picture, told=width >= TOLD_FROM))
     room = height - _ALWAYS - len(picture.counts)
     return _page(*always, *_what_fits(picture, width=width, room=room))
+
+
+def _time(picture: Picture) -> str:
+    if picture.seconds is None:
+        return f"{picture.elapsed:.0f} s"
+    return f"{min(picture.elapsed, picture.seconds):.0f} of {picture.seconds:.0f} s"
 
 
 def _what_fits(picture: Picture, *, width: int, room: int) -> Iterable[RenderableType | None]:
@@ -131,7 +143,11 @@ def draw_end(picture: Picture, *, width: int) -> RenderableType:
     """What is left on the terminal afterwards, the sum last."""
     total = picture.total
     right = total.published == total.placed
-    verdict = "every message is accounted for" if right else "the sum is wrong: this is a bug in Redrive"
+    verdict = (
+        "every message is accounted for"
+        if right
+        else "the sum is wrong: a bug in Redrive, or letters were imported by hand"
+    )
     deaths = f"{picture.deaths} worker process{'es' * (picture.deaths != 1)} died on the way and started anew"
     return _page(
         Text.assemble(("redrive demo", "bold"), (f"   after {picture.elapsed:.0f} s", "dim")),
@@ -187,7 +203,7 @@ def _queues(picture: Picture, *, told: bool) -> Table:
 
 def _shown(total: Count) -> Sequence[str]:
     """The states that have a place of their own: nothing is said of what nobody has discarded."""
-    return [state for state in STATES if state != "discarded" or total.discarded]
+    return [state for state in STATES if state not in ("discarded", *BY_HAND) or total.of(state)]
 
 
 def _numbers(count: Count, states: Sequence[str], *, bold: bool = False) -> Iterable[Text]:
@@ -231,7 +247,7 @@ def _story(picture: Picture, *, ended: bool = False) -> RenderableType | None:
     for text, done in picture.story:
         table.add_row(Text("✓" if done else "…", style="green" if done else "yellow"), text)
     if ended and not picture.is_told:
-        table.add_row("", Text("there was no time for more; --seconds 30 tells it all", style="dim"))
+        table.add_row("", Text("there was no time for more; half a minute tells it all", style="dim"))
     return table
 
 
