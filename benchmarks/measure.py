@@ -102,7 +102,8 @@ class Sample(NamedTuple):
     """One run of one case.
 
     `rss` is the memory along the way, in bytes. `times` are durations that it noted, in seconds. A server that was
-    used says what it needed: its CPU in microseconds per message, and its memory at the end in bytes.
+    used says what it needed: its CPU in microseconds per message, and its memory at the end in bytes. `largest` is the
+    largest answer, in bytes.
     """
 
     messages: int = 0
@@ -113,6 +114,7 @@ class Sample(NamedTuple):
     times: Sequence[float] = ()
     server_micros: float = 0.0
     server_rss: int = 0
+    largest: int = 0
 
     @property
     def micros(self) -> float:

@@ -15,7 +15,7 @@ from benchmarks.measure import Sample, machine
 from benchmarks.runs import ROOT, Case, Samples, run_apart, run_interleaved
 from benchmarks.service import report
 from benchmarks.service.places import NAMES, Place, places
-from benchmarks.service.reading import READS
+from benchmarks.service.questions import QUESTIONS
 from benchmarks.service.serving import serving
 from benchmarks.store import copying
 from benchmarks.store.load import longest_fill
@@ -39,9 +39,12 @@ def main() -> None:
             asked = 20 if given.quick else ASKED
             filled = {place.name: _fill(place, letters) for place in stores}
             samples = _ask(stores, Path(name), repeats=repeats, arguments={"size": letters, "asked": asked})
-            text = report.reads(samples, filled=filled, conditions=f"{conditions} {_reading(letters, asked=asked)}")
-            _show("Service: reads", text, to_keep=to_keep)
-        if given.only != "reads":
+            said = f"{conditions} {_reading(letters, asked=asked)}"
+            _show(
+                "Service: reads", report.reads(samples, filled=filled, conditions=f"{said} {_LISTS}"), to_keep=to_keep
+            )
+            _show("Console: pages", report.pages(samples, [*filled], conditions=said), to_keep=to_keep)
+        if given.only != "reading":
             samples = _copy(stores, min(letters, 2_000 if given.quick else COPIED), repeats=repeats)
             text = report.copying(samples, conditions=f"{conditions} {_COPYING}")
             _show("Service: collecting and redriving", text, to_keep=to_keep)
@@ -52,7 +55,7 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="20,000 letters, fewer questions, two repeats")
     parser.add_argument("--letters", type=int, help=f"how many letters, if not {LETTERS:,}")
     parser.add_argument("--repeats", type=int, help=f"how often each case is run, if not {REPEATS} times")
-    parser.add_argument("--only", choices=["reads", "copying"], help="measure one half only")
+    parser.add_argument("--only", choices=["reading", "copying"], help="measure one half only")
     parser.add_argument("--stores", type=_names, default=NAMES, metavar="STORES", help=f"of {','.join(NAMES)}")
     return parser.parse_args()
 
@@ -75,11 +78,12 @@ def _ask(stores: Sequence[Place], folder: Path, *, repeats: int, arguments: Mapp
     """Each run has a service and a client of its own, for one of the reads."""
     homes: dict[str, Place] = {}
     cases = []
-    for read in READS:
+    for part, read in [(part, read) for part, reads in QUESTIONS.items() for read in reads]:
         for place in stores:
-            name = report.name_of(read, store=place.name)
+            name = report.name_of(part, read, store=place.name)
             homes[name] = place
-            cases.append(Case(name=name, run="benchmarks.service.reading:ask", arguments={"read": read, **arguments}))
+            given = {"part": part, "read": read, **arguments}
+            cases.append(Case(name=name, run="benchmarks.service.reading:ask", arguments=given))
 
     def ask(case: Case) -> Sample:
         place = homes[case.name]
@@ -112,16 +116,22 @@ def _reading(letters: int, *, asked: int) -> str:
         f"{letters:,} letters of 8 queues, 24 types of error, 5,000 users and 200 incidents, every tenth resolved; on "
         "PostgreSQL vacuumed after filling. `redrive serve` with collector, redriver and an idle broker answers one "
         f"client over loopback, in another process and on one connection: {asked} requests a run, each about another "
-        "letter, timed to the last byte, every answer checked. A list is the newest 50 that are open or parked, with "
-        "their payloads, masked; the time of a search includes the pages that were followed until it was found."
+        "letter, timed to the last byte, every answer checked."
     )
+
+
+_LISTS = (
+    "A list is the newest 50 that are open or parked, with their payloads, masked; the time of a search includes the "
+    "pages that were followed until it was found."
+)
 
 
 _COPYING = (
     "The bare loop reads 500 entries from a file, inserts two rows each by one executemany, commits and removes the "
     "entries, on the same driver and event loop: no tallies, no indexes but on the letter's id, no search, no audit. "
-    "Ours decodes each letter, and has all of that. CPU is that of the process, and of the database's server where "
-    "there is one; ratios are about both together, round by round."
+    "Ours decodes each letter, and has all of that. Garbage is collected as in `redrive serve`, on both "
+    "sides. CPU is that of the process, and of the database's server where there is one; ratios are "
+    "about both together, round by round."
 )
 
 

@@ -5,25 +5,40 @@ from collections.abc import Mapping, Sequence
 from benchmarks import markdown, tables
 from benchmarks.measure import Sample, Spread, percentile
 from benchmarks.runs import Samples
-from benchmarks.service.reading import READS
+from benchmarks.service.questions import PAGES, PREVIEWS, READS, Read
 from benchmarks.store.report import costs, pairs
 from benchmarks.tables import Goal
 
 MOST_MILLIS = 100.0
+MOST_KILOBYTES = 150.0
 MOST_CPU = 4.0
 
 
-def name_of(read: str, *, store: str) -> str:
+def name_of(part: str, read: str, *, store: str) -> str:
     """The name of a case that asks this."""
-    return f"{store}: {read}"
+    return f"{store}, {part}: {read}"
 
 
 def reads(samples: Samples, *, filled: Mapping[str, Mapping[str, float]], conditions: str) -> str:
     """How long answers took by store, and how the stores were filled."""
-    parts = [conditions, tables.goals([_slowest(samples, store) for store in filled])]
+    parts = [conditions, tables.goals([_slowest(samples, "reads", READS, store=store) for store in filled])]
     for store in filled:
-        parts += [f"### {store}", _answers(samples, store)]
+        parts += [f"### {store}", _answers(samples, "reads", READS, store=store)]
     return "\n\n".join([*parts, "### Filling", _filling(filled)])
+
+
+def pages(samples: Samples, stores: Sequence[str], *, conditions: str) -> str:
+    """How long pages took by store, and how large they are."""
+    goals = [_slowest(samples, "pages", PAGES, store=store) for store in stores]
+    goals += [_largest(samples, store) for store in stores]
+    parts = [f"{conditions} A page is without its style and script, which a browser keeps.", tables.goals(goals)]
+    for store in stores:
+        parts += [f"### {store}: pages", _answers(samples, "pages", PAGES, store=store)]
+        parts += [
+            f"### {store}: previews of an incident's letters",
+            _answers(samples, "previews", PREVIEWS, store=store),
+        ]
+    return "\n\n".join(parts)
 
 
 def copying(samples: Samples, *, conditions: str) -> str:
@@ -35,10 +50,18 @@ def copying(samples: Samples, *, conditions: str) -> str:
     return "\n\n".join([conditions, tables.goals(goals), costs(samples)])
 
 
-def _slowest(samples: Samples, store: str) -> Goal:
-    taken = {read: _within(samples[name_of(read, store=store)], 0.95) for read in READS}
+def _slowest(samples: Samples, part: str, asked: Mapping[str, Read], *, store: str) -> Goal:
+    taken = {read: _within(samples[name_of(part, read, store=store)], 0.95) for read in asked}
     read = max(taken, key=lambda read: taken[read].median)
     return Goal(f"{store}: p95, ms, worst: {read}", taken[read], at_most=MOST_MILLIS)
+
+
+def _largest(samples: Samples, store: str) -> Goal:
+    weights = {
+        read: Spread.of(run.largest / 1000 for run in samples[name_of("pages", read, store=store)]) for read in PAGES
+    }
+    read = max(weights, key=lambda read: weights[read].median)
+    return Goal(f"{store}: page weight, kB, worst: {read}", weights[read], at_most=MOST_KILOBYTES)
 
 
 def _within(runs: Sequence[Sample], share: float) -> Spread:
@@ -46,14 +69,15 @@ def _within(runs: Sequence[Sample], share: float) -> Spread:
     return Spread.of(percentile(run.times, share) * 1000 for run in runs)
 
 
-def _answers(samples: Samples, store: str) -> str:
-    served = any(run.server_micros for read in READS for run in samples[name_of(read, store=store)])
-    header = ["", "p50, ms", "p95, ms", "service: CPU ms per request", "service: largest RSS, MB"]
+def _answers(samples: Samples, part: str, asked: Mapping[str, Read], *, store: str) -> str:
+    found = {read: samples[name_of(part, read, store=store)] for read in asked}
+    served = any(run.server_micros for runs in found.values() for run in runs)
+    header = ["", "p50, ms", "p95, ms", "service: CPU ms per request", "service: largest RSS, MB", "largest answer, kB"]
     rows = []
-    for read in READS:
-        runs = samples[name_of(read, store=store)]
+    for read, runs in found.items():
         spreads = [_within(runs, 0.5), _within(runs, 0.95), Spread.of(run.micros / 1000 for run in runs)]
-        row = [read, *map(markdown.spread, spreads), markdown.number(max(run.peak_rss for run in runs) / 1e6)]
+        largest = [max(run.peak_rss for run in runs) / 1e6, max(run.largest for run in runs) / 1e3]
+        row = [read, *map(markdown.spread, spreads), *map(markdown.number, largest)]
         if served:
             row.append(markdown.spread(Spread.of(run.server_micros / 1000 for run in runs)))
         rows.append(row)

@@ -1,0 +1,90 @@
+"""What programs ask of the API and people of the console, each time about another letter."""
+
+import html
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from redrive.core.letter import DeadLetter
+
+
+class Read(NamedTuple):
+    """A path that asks about a letter, and whether an answer is about it."""
+
+    path: Callable[[DeadLetter], str]
+    fits: Callable[[bytes, DeadLetter], bool]
+
+
+def _json(path: Callable[[DeadLetter], str], fits: Callable[[Any, DeadLetter], bool]) -> Read:
+    return Read(lambda letter: f"/api/v1/dlq/{path(letter)}", lambda body, letter: fits(json.loads(body), letter))
+
+
+def _messages(**filters: str | None) -> str:
+    return f"messages?{urlencode(filters)}"
+
+
+def _page(path: Callable[[DeadLetter], str], text: Callable[[DeadLetter], str]) -> Read:
+    return Read(path, lambda body, letter: html.escape(text(letter)).encode() in body)
+
+
+def _text(letter: DeadLetter) -> str:
+    return f'"order": {letter.original_message_id},'
+
+
+READS: Mapping[str, Read] = {
+    "list of a queue": _json(
+        lambda letter: _messages(queue=letter.queue),
+        lambda found, letter: {one["queue"] for one in found} == {letter.queue},
+    ),
+    "list by error type and user": _json(
+        lambda letter: _messages(error_type=letter.error_type, user_id=letter.user_id),
+        lambda found, letter: letter.letter_id in {one["message_id"] for one in found},
+    ),
+    "one letter": _json(
+        lambda letter: f"messages/{letter.letter_id}",
+        lambda found, letter: bool(found["original_message_id"] == letter.original_message_id),
+    ),
+    "stats of a queue": _json(
+        lambda letter: f"stats?{urlencode({'queue': letter.queue})}",
+        lambda found, letter: letter.error_type in found["by_error_type"],
+    ),
+    "search for a text in one payload": _json(
+        lambda letter: _messages(q=_text(letter)),
+        lambda found, letter: [one["message_id"] for one in found] == [letter.letter_id],
+    ),
+}
+"""The five, by name. A list is the newest 50 letters that are open or parked, with their payloads, masked."""
+
+PAGES: Mapping[str, Read] = {
+    "overview": _page(lambda _: "/", lambda _: "Queues"),
+    "incidents": _page(lambda _: "/incidents", lambda _: "Incidents"),
+    "one incident": _page(lambda letter: f"/incidents/{letter.fingerprint}", lambda letter: letter.error_type),
+    "letters": _page(lambda _: "/letters", lambda _: "was refused"),
+    "letters of a queue and an error type": _page(
+        lambda letter: f"/letters?{urlencode({'queue': letter.queue, 'error_type': letter.error_type})}",
+        lambda letter: letter.error_type,
+    ),
+    "letters with a text": _page(
+        lambda letter: f"/letters?{urlencode({'q': letter.letter_id})}", lambda letter: letter.letter_id
+    ),
+    "one letter": _page(lambda letter: f"/letters/{letter.letter_id}", lambda letter: letter.original_message_id),
+    "redrives": _page(lambda _: "/redrives", lambda _: "Redrives"),
+    "audit": _page(lambda _: "/audit", lambda _: "Audit"),
+    "settings": _page(lambda _: "/settings", lambda _: "Settings"),
+    "preview: redrive a letter": _page(
+        lambda letter: f"/redrives/new?letter_id={letter.letter_id}", lambda letter: letter.queue
+    ),
+}
+"""The console, by page. What previews many letters has to read them all: those are measured apart."""
+
+PREVIEWS: Mapping[str, Read] = {
+    "preview: redrive an incident": _page(
+        lambda letter: f"/redrives/new?fingerprint={letter.fingerprint}", lambda letter: letter.queue
+    ),
+    "preview: discard an incident": _page(
+        lambda letter: f"/discard?fingerprint={letter.fingerprint}", lambda letter: letter.queue
+    ),
+}
+
+QUESTIONS: Mapping[str, Mapping[str, Read]] = {"reads": READS, "pages": PAGES, "previews": PREVIEWS}
