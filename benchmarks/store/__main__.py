@@ -58,7 +58,8 @@ def _conditions(folder: Path, *, repeats: int) -> str:
         f"{version('redrive')}. WAL mode with `synchronous = FULL`; payloads of 200 bytes, 8 queues, 24 types, "
         "200 incidents, 720 hours, a tenth of the letters resolved. The bare loop reads 500 entries, inserts two rows "
         "each by one executemany, commits and removes the entries: no tallies, no indexes but on the letter's id, no "
-        "search, no audit. Ours decodes each letter, and has all of that."
+        "search, no audit. Ours decodes each letter, and has all of that. Garbage is "
+        "collected as in `redrive serve`, on both sides."
     )
 
 

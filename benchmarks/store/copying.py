@@ -20,7 +20,7 @@ from redrive.core.audit import Act
 from redrive.core.redrive import Planned, Redrive
 from redrive.core.wire import from_json, to_json
 from redrive.stores.sql import SqlStore
-from redrive.wiring import event_loop_factory
+from redrive.wiring import event_loop_factory, freeze_startup
 
 _ENTRIES = "CREATE TABLE entry (id INTEGER PRIMARY KEY, letter_id TEXT, queue TEXT, error_type TEXT, body BLOB)"
 _NEXT = f"SELECT id, letter_id, queue, error_type, body FROM entry ORDER BY id LIMIT {BATCH}"  # noqa: S608 - a constant
@@ -64,7 +64,7 @@ def copy_bare(path: str, messages: int, url: str | None = None, server: int | No
     async def run() -> dict[str, Any]:
         async with bare(path, url=url) as store:
             with closing(connect(_queue(path))) as queue:
-                meter = Meter(messages, server=server)
+                meter = _meter(messages, server)
                 while True:
                     rows = _next(queue)
                     await store.add(rows)
@@ -82,7 +82,7 @@ def copy_ours(path: str, messages: int, url: str | None = None, server: int | No
         store = SqlStore(url or path, clock=SystemClock())
         await store.stats()  # which creates its tables
         with closing(connect(_queue(path))) as queue:
-            meter = Meter(messages, server=server)
+            meter = _meter(messages, server)
             while True:
                 rows = _next(queue)
                 await store.collect([from_json(row[4]) for row in rows])
@@ -103,7 +103,7 @@ def redrive_bare(path: str, messages: int, url: str | None = None, server: int |
             with closing(connect(_queue(path))) as queue:
                 await store.add([*queue.execute("SELECT id, letter_id, queue, error_type, body FROM entry")])
                 _make_room(queue)
-                meter = Meter(messages, server=server)
+                meter = _meter(messages, server)
                 while True:
                     found = await store.next()
                     await store.mark(found, "redriving")
@@ -123,7 +123,7 @@ def redrive_ours(path: str, messages: int, url: str | None = None, server: int |
         await _plan(store, messages)
         with closing(connect(_queue(path))) as queue:
             _make_room(queue)
-            meter = Meter(messages, server=server)
+            meter = _meter(messages, server)
             while True:
                 claimed = await store.claim("r1", step=0, limit=BATCH)
                 _send(queue, [(one.letter_id, one.body) for one in claimed])
@@ -150,6 +150,12 @@ async def _plan(store: SqlStore, messages: int) -> None:
 def _run(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
         return runner.run(work)
+
+
+def _meter(messages: int, server: int | None) -> Meter:
+    """From here on it is measured: as in a process of `redrive serve` that is at work, also for the bare loops."""
+    freeze_startup()
+    return Meter(messages, server=server)
 
 
 def _next(queue: sqlite3.Connection) -> Sequence[Any]:

@@ -1,6 +1,7 @@
 """An attempt: one run of the handler that did not end well. Their trail travels with the message."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -51,19 +52,50 @@ class Attempt(NamedTuple):
 Trail = Sequence[Attempt]
 
 
-class EncodedTrail(Sequence[Attempt]):
-    """A trail as it travels, `raw`, decoded when somebody looks inside: who writes a letter seldom has to.
+class UnreadTrail(Sequence[Attempt]):
+    """A trail as it was found, understood when somebody looks inside: who passes a letter on seldom has to.
 
-    Never empty: `last` is its last attempt. Its texts were masked when they were written. Equal to any trail of the
-    same attempts.
+    Equal to any trail of the same attempts.
     """
 
-    __slots__ = ("_attempts", "last", "raw")
+    __slots__ = ("_attempts",)
+
+    def __init__(self) -> None:
+        self._attempts: Trail | None = None
+
+    @abstractmethod
+    def _read(self) -> Trail: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Attempt: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trail: ...
+    def __getitem__(self, index: int | slice) -> Attempt | Trail:
+        if self._attempts is None:
+            self._attempts = self._read()
+        return self._attempts[index]
+
+    def __len__(self) -> int:
+        return len(self[:])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self[:] == other[:]
+
+    def __repr__(self) -> str:
+        return repr(self[:])
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class EncodedTrail(UnreadTrail):
+    """A trail as it travels, `raw`. Never empty: `last` is its last attempt. Its texts were masked when written."""
+
+    __slots__ = ("last", "raw")
 
     def __init__(self, raw: bytes, *, last: Attempt) -> None:
+        super().__init__()
         self.raw = raw
         self.last = last
-        self._attempts: tuple[Attempt, ...] | None = None
 
     @property
     def first_ended_at(self) -> datetime:
@@ -74,30 +106,31 @@ class EncodedTrail(Sequence[Attempt]):
         except ValueError:
             return self[0].ended_at
 
+    def _read(self) -> Trail:
+        return (*load_trail(self.raw)[:-1], self.last)
+
     @overload
     def __getitem__(self, index: int) -> Attempt: ...
     @overload
     def __getitem__(self, index: slice) -> Trail: ...
     def __getitem__(self, index: int | slice) -> Attempt | Trail:
-        if index == -1:
-            return self.last
-        if self._attempts is None:
-            self._attempts = (*load_trail(self.raw)[:-1], self.last)
-        return self._attempts[index]
-
-    def __len__(self) -> int:
-        return len(self[:])
+        return self.last if index == -1 else super().__getitem__(index)
 
     def __bool__(self) -> bool:
         return True
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self[:] == other[:]
 
-    def __repr__(self) -> str:
-        return repr(self[:])
+class RowTrail(UnreadTrail):
+    """A trail in plain JSON values, `rows`: those of them that are attempts."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: list[Any]) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def _read(self) -> Trail:
+        return from_rows(self.rows)
 
 
 def extend_trail(trail: Trail, attempt: Attempt) -> Trail:

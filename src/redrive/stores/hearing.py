@@ -97,6 +97,9 @@ def hear(news: News, standing: Standing | None, *, buried_in: int | None = None)
 
     `buried_in` is the generation in which a letter was purged: only a later death brings it back, or counts.
     """
+    if standing is None and buried_in is None and len(news.deaths) == 1 and not news.outcomes:  # as most letters come
+        (only,) = news.deaths
+        return Heard(hear_death(None, only.generation), only, first=(only,))
     life = None if standing is None else standing.life
     first: dict[int, DeadLetter] = {}
     for death in sorted(news.deaths, key=lambda one: one.generation):

@@ -1,6 +1,6 @@
 """What a change to letters does to the counts: deltas for one transaction, from rows really inserted or moved."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -17,6 +17,10 @@ class Spot(NamedTuple):
     error_type: str
     reason: str
     fingerprint: str
+
+    def in_state(self, state: LetterState) -> "Spot":
+        """Where the letter is counted in another state."""
+        return Spot(self.queue, state, self.error_type, self.reason, self.fingerprint)
 
 
 class Death(NamedTuple):
@@ -37,7 +41,7 @@ class IncidentDelta:
     total: int = 0
     first_at: datetime | None = None
     latest: DeadLetter | None = None
-    hours: Counter[datetime] = field(default_factory=Counter)
+    hours: defaultdict[datetime, int] = field(default_factory=lambda: defaultdict(int))
     queues: set[str] = field(default_factory=set)
 
 
@@ -49,11 +53,11 @@ class Ledger:
         self.deaths: Counter[Death] = Counter()
         self.incidents: dict[str, IncidentDelta] = {}
 
-    def move(self, before: Spot | None, after: Spot | None) -> None:
-        """A letter is counted at `after` instead of at `before`; None is outside of the store."""
+    def move(self, before: Spot | None, after: Spot | None, *, times: int = 1) -> None:
+        """So many letters are counted at `after` instead of at `before`; None is outside of the store."""
         if before == after:
             return
-        for spot, step in ((before, -1), (after, 1)):
+        for spot, step in ((before, -times), (after, times)):
             if spot is not None:
                 self.states[spot[:4]] += step
                 incident = self._incident(spot.fingerprint)

@@ -10,6 +10,7 @@ from redrive.core.attempt import (
     KEPT,
     KEPT_IN_ALL,
     Attempt,
+    RowTrail,
     Trail,
     append_attempt,
     close_trail,
@@ -76,6 +77,20 @@ def test_a_closed_trail_is_a_trail_like_any_other() -> None:
     assert (len(closed), bool(closed), closed[-1], closed[0], closed[1:]) == (3, True, trail[2], trail[0], trail[1:])
     assert (*closed, an_attempt(4)) == (*trail, an_attempt(4))
     assert repr(closed) == repr(trail)
+
+
+def test_a_trail_in_rows_is_a_trail_like_any_other() -> None:
+    trail = (an_attempt(1), an_attempt(2), an_attempt(3))
+    unread = RowTrail([*to_rows(trail[:2]), "no row", {"number": 7}, *to_rows(trail[2:])])
+
+    assert unread == trail
+    assert trail == unread
+    assert unread == close_trail(dump_trail(trail[:2]), trail[2])
+    assert unread != trail[:2]
+    assert (len(unread), bool(unread), unread[-1], unread[1:]) == (3, True, trail[2], trail[1:])
+    assert repr(unread) == repr(trail)
+    assert (len(RowTrail([])), bool(RowTrail([1]))) == (0, False)
+    assert load_trail(dump_trail(unread)) == trail
 
 
 def test_what_is_made_of_a_closed_trail_is_dumped_as_it_is() -> None:

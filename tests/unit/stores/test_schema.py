@@ -95,6 +95,24 @@ async def test_deaths_that_were_counted_by_reason_are_counted_by_every_dimension
         await store.aclose()
 
 
+async def test_letters_from_before_it_was_noted_which_are_settled_are_found_by_their_state(tmp_path: Path) -> None:
+    path = tmp_path / "letters.db"
+    fill(path, [letter(state.value) for state in LetterState], revision="0006")
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE letter SET state = letter_id"))
+    engine.dispose()
+    store = SqlStore(path, clock=ManualClock())
+    try:
+        for states in ((state,) for state in LetterState):
+            (row,) = (await store.find(Query(queue="orders", states=states))).rows
+            assert row.life.state is states[0]
+        every = await store.find(Query(queue="orders"))
+        assert {row.life.state for row in every.rows} == {*LetterState}
+    finally:
+        await store.aclose()
+
+
 def test_the_migrations_lead_to_the_tables_that_the_code_knows(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'letters.db'}")
     with engine.begin() as connection:

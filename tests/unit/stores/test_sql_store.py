@@ -3,6 +3,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from redrive.core.attempt import RowTrail
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.query import Query
 from redrive.core.redrive import ItemStatus, Planned, RedriveState
+from redrive.core.wire import from_json, to_json
 from redrive.stores.sql import SqlStore, redrives, sqlite
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance.store.bench import AT, a_redrive, an_act, letter
@@ -201,3 +204,15 @@ async def test_a_claim_takes_at_most_a_thousand_letters(store: SqlStore) -> None
 
     assert [one.letter_id for one in (*first, *second)] == names
     assert (len(first), len(second)) == (1000, 200)
+
+
+@pytest.mark.parametrize("text", ["no", "für \U0001f600", "\x00", "\ud800 lone"], ids=ascii)
+async def test_a_letter_that_was_read_keeps_its_attempts(store: SqlStore, text: str) -> None:
+    told = letter("a")
+    told = replace(told, attempts=tuple(attempt.told(text) for attempt in told.attempts))
+    await store.collect(
+        [from_json(to_json(told)), replace(from_json(to_json(letter("b"))), attempts=RowTrail(["no row"]))]
+    )
+
+    assert (await store.get("a")).letter == told
+    assert (await store.get("b")).letter == letter("b", attempts=())

@@ -1,7 +1,7 @@
 """The statements that everything that is collected or redriven goes through."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, select
 
+from redrive.core.life import LetterState
+from redrive.core.query import Query
 from redrive.core.redrive import Planned, RedriveOutcome
 from redrive.stores.sql import SqlStore, schema
 from redrive.stores.sql.among import among
@@ -84,6 +86,44 @@ async def test_an_index_leads_to_all_that_is_collected_or_redriven(tmp_path: Pat
     scans = {f"SCAN {table}" for table in metadata.tables}
     assert len(asked) > 20
     assert [one for one, plan in zip(asked, plans, strict=True) if scans & {*map(_first_words, plan)}] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"queue": "orders"}, "letter_queue"),
+        ({"error_type": "ValueError"}, "letter_error_type"),
+        ({"fingerprint": "f"}, "letter_fingerprint"),
+        ({"user_id": "u"}, "letter_user"),
+        ({}, "letter_state"),
+    ],
+)
+async def test_a_list_is_read_from_the_index_of_what_is_asked_for(
+    tmp_path: Path, asked: dict[str, Any], index: str
+) -> None:
+    store = SqlStore(tmp_path / "letters.db", clock=ManualClock())
+    await store.collect([letter("a")])
+    many: list[str] = []
+    few: list[str] = []
+    with listening() as said:
+        for states in (*((state,) for state in LetterState), (LetterState.OPEN, LetterState.PARKED)):
+            await store.find(Query(**asked, states=states))
+            kept = few if {*states} <= {LetterState.REDRIVING, LetterState.PARKED} else many
+            kept += [one for one in said if "letter.seq <" in one]
+            said.clear()
+    await store.aclose()
+
+    assert {*_indexes(tmp_path / "letters.db", many)} == {index}
+    assert {*_indexes(tmp_path / "letters.db", few)} == {"letter_state"}
+
+
+def _indexes(path: Path, searches: Sequence[str]) -> Iterator[str]:
+    """The index that each look at letters uses."""
+    with sqlite3.connect(path) as file:
+        plans = [file.execute(f"EXPLAIN QUERY PLAN {one}", (None,) * one.count("?")).fetchall() for one in searches]
+    for step in (step[-1] for plan in plans for step in plan):
+        if step.startswith("SEARCH letter "):
+            yield step.partition("INDEX ")[2].partition(" ")[0]
 
 
 def _first_words(step: tuple[Any, ...]) -> str:

@@ -88,6 +88,8 @@ def as_instant(value: Any) -> datetime | None:
     try:
         if isinstance(value, str) and not value.isdecimal():
             found = datetime.fromisoformat(value)
+            if found.tzinfo is UTC:
+                return found
             return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
         seconds = float(value)
         while _LATEST_SECOND < seconds < float("inf"):

@@ -1,11 +1,11 @@
 """A letter as plain JSON values: what every form writes and reads, each in its own dress."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from redrive.core.attempt import from_rows, to_rows
+from redrive.core.attempt import RowTrail, Trail, to_rows
 from redrive.core.context import OwnFields
 from redrive.core.fingerprint import fingerprint
 from redrive.core.letter import DeadLetter, letter_id, payload_hash
@@ -64,17 +64,11 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
 
     Raises `ValueError` without an entry if the letter does not say who it is and when it failed.
     """
-    values: dict[str, Any] = {
-        **{name: as_text(record.get(name)) for name in _TEXTS},
-        **{name: as_word(record.get(name)) for name in _WORDS},
-        **{name: as_count(record.get(name)) for name in _COUNTS},
-        **{name: as_instant(record.get(name)) for name in _INSTANTS},
-        **original._asdict(),
-    }
-    values["reason"] = _reason(record.get("reason"))
-    values["attempts"] = from_rows(record.get("attempts"))
-    context = record.get("context")
-    values["context"] = context if isinstance(context, dict) else {}
+    values: dict[str, Any] = {**_UNSAID, **original._asdict()}
+    for name, value in record.items():
+        read = _READ.get(name)
+        if read is not None:
+            values[name] = value if read is as_text and isinstance(value, str) else read(value)
     values["kind"] = values["kind"] or "message"
     values["error_type"] = values["error_type"] or "unknown"
     if original.payload is not None:
@@ -84,6 +78,31 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
     if not values["letter_id"] or values["failed_at"] is None:
         raise ValueError("not a dead letter: it has no letter_id, or does not say when it failed")
     return DeadLetter(**values)
+
+
+def _reason(value: Any) -> Reason:
+    return _REASONS.get(value, Reason.UNKNOWN) if isinstance(value, str) else Reason.UNKNOWN
+
+
+def _trail(value: Any) -> Trail:
+    return RowTrail(value) if isinstance(value, list) else ()
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_REASONS: Final = {reason.value: reason for reason in Reason}
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(_TEXTS, as_text),
+    **dict.fromkeys(_WORDS, as_word),
+    **dict.fromkeys(_COUNTS, as_count),
+    **dict.fromkeys(_INSTANTS, as_instant),
+    "reason": _reason,
+    "attempts": _trail,
+    "context": _object,
+}
+_UNSAID: Final = {name: read(None) for name, read in _READ.items() if name != "context"}
 
 
 def _complete(values: dict[str, Any], entry: Entry) -> None:
@@ -103,13 +122,6 @@ def _complete(values: dict[str, Any], entry: Entry) -> None:
     values["fingerprint"] = values["fingerprint"] or fingerprint(
         values["error_type"], frame="", message=values["error_message"]
     )
-
-
-def _reason(value: Any) -> Reason:
-    try:
-        return Reason(value)
-    except ValueError:
-        return Reason.UNKNOWN
 
 
 def to_pairs(headers: Headers) -> list[list[Any]]:
@@ -133,9 +145,11 @@ def from_pairs(value: Any) -> Headers:
 
 
 def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
     if isinstance(value, dict) and [*value] == ["base64"]:
         try:
             return from_base64(value["base64"])
         except ValueError:
             return dump(value)
-    return as_text(value).encode("utf-8", "surrogatepass")
+    return as_text(value).encode()

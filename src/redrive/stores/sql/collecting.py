@@ -1,5 +1,6 @@
 """Taking in letters and outcomes: one transaction for a batch, a handful of statements whatever its size."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -23,9 +24,9 @@ from redrive.stores.sql.rows import (
     HOT,
     SPOT,
     STATES,
+    attempts_column,
     cold_row,
     cold_values,
-    dump_attempts,
     hot_row,
     hot_values,
     spot_of,
@@ -59,7 +60,10 @@ def collect(
     tale, ledger = Tale(letters, told), Ledger()
     for one in heard:
         tale.add(one.before, one.heard)
-        _count(ledger, one.before, one.heard)
+        for death in one.heard.first:
+            ledger.arrive(death)
+    for (before, after), times in Counter(map(_moved, heard)).items():
+        ledger.move(before, after, times=times)
     collected = replace(tale.result(), incidents=tallies.opened(connection, ledger))
     changes = [one for one in heard if one.heard.changes(one.before)]
     if act is None:
@@ -117,14 +121,12 @@ def _buried(connection: Connection, letter_ids: Sequence[str]) -> dict[str, int]
     return found
 
 
-def _count(ledger: Ledger, before: Standing | None, heard: Heard) -> None:
-    old = None if before is None else before.spot
-    for death in heard.first:
-        ledger.arrive(death)
+def _moved(change: _Change) -> tuple[Spot | None, Spot | None]:
+    """Where a letter was counted before, and is from now on."""
+    heard, old = change.heard, None if change.before is None else change.before.spot
     if heard.shown is not None:
-        ledger.move(old, spot_of(heard.shown, heard.life))
-    elif old is not None:
-        ledger.move(old, old._replace(state=heard.life.state))
+        return old, spot_of(heard.shown, heard.life)
+    return old, None if old is None else old.in_state(heard.life.state)
 
 
 def _write_watched(connection: Connection, changes: Sequence[_Change]) -> list[Touched]:
@@ -179,7 +181,7 @@ def _update(connection: Connection, changes: Mapping[int, Heard]) -> None:
     for seq, heard in longer.items():
         past = join_trails(trails[seq], heard.past)
         if heard.shown is None:
-            values: dict[str, Any] = {"attempts": dump_attempts(past)}
+            values: dict[str, Any] = {"attempts": attempts_column(past)}
         else:
             shown = replace(heard.shown, attempts=join_trails(past, heard.shown.attempts))
             hot = hot_values(shown, heard.life)

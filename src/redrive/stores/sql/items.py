@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, func, select, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, select, update
 
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, answered, left
 from redrive.stores.hearing import Answer
 from redrive.stores.sql.among import among
 from redrive.stores.sql.bulk import run_rows
 from redrive.stores.sql.chunks import CHUNK, chunks
-from redrive.stores.sql.tables import outcome, redrive, redrive_item
+from redrive.stores.sql.tables import OUT, outcome, redrive, redrive_item
 from redrive.stores.sql.upsert import insert
 
 _AT = and_(redrive_item.c.redrive_id == bindparam("of_redrive"), redrive_item.c.letter_id == bindparam("of_letter"))
@@ -37,6 +37,12 @@ _PLAN = insert(redrive_item).on_conflict_do_nothing()
 _PLANNED = tuple(column.name for column in redrive_item.columns)
 _HEARD = select(*(redrive_item.c[name] for name in ("redrive_id", "letter_id", "generation", "status")))
 _HEARD = _HEARD.add_columns(redrive_item.c.fingerprint, redrive_item.c.app_version)
+_WAITED_FOR = (
+    select(redrive_item.c.letter_id, redrive_item.c.redrive_id, redrive.c.state)
+    .join_from(redrive_item, redrive, redrive.c.redrive_id == redrive_item.c.redrive_id)
+    .where(OUT)  # as its index says it, so that the index is used
+)
+_STATUSES = {status.value: status for status in ItemStatus}
 _LEFT = {status.value: left(status) for status in ItemStatus if left(status) is not status}
 
 
@@ -62,7 +68,7 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         known = among(redrive_item.c.letter_id, some)
         rows = connection.execute(_HEARD.where(known, redrive_item.c.generation.is_not(None))).all()
         for redrive_id, letter_id, generation, was, fingerprint, app_version in rows:
-            status, version = ItemStatus(was), app_version
+            status, version = _STATUSES[was], app_version
             for one in by_message.get((letter_id, generation), ()):
                 same = one.fingerprint == fingerprint
                 status, version = answered(status, succeeded=one.fingerprint is None, same=same), one.app_version
@@ -71,9 +77,9 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     run_rows(connection, _ANSWER, (*_ITEM, "status", "app_version"), moved)
 
 
-def claim(connection: Connection, redrive_id: str, letters: Sequence[tuple[RowMapping, int]]) -> None:
-    """Letters whose generation is spent, each with that generation."""
-    rows = ((redrive_id, row["letter_id"], generation, row["fingerprint"]) for row, generation in letters)
+def claim(connection: Connection, redrive_id: str, letters: Sequence[tuple[str, int, str]]) -> None:
+    """Letters whose generation is spent: id, that generation, and the fingerprint they have."""
+    rows = ((redrive_id, *one) for one in letters)
     run_rows(connection, _CLAIM, (*_ITEM, "spent", "had"), rows)
 
 
@@ -114,11 +120,7 @@ def leave_some(connection: Connection, redrive_id: str) -> int:
 
 def out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
     """Those of these letters that a redrive waits for. One that has ended does not, even if its end was cut short."""
-    waiting = [status.value for status in ItemStatus if status.out]
-    statement = select(redrive_item.c.letter_id, redrive_item.c.redrive_id, redrive.c.state).join_from(
-        redrive_item, redrive, redrive.c.redrive_id == redrive_item.c.redrive_id
-    )
-    statement = statement.where(among(redrive_item.c.letter_id, letter_ids), redrive_item.c.status.in_(waiting))
+    statement = _WAITED_FOR.where(among(redrive_item.c.letter_id, letter_ids))
     found = connection.execute(statement).all()
     for letter_id, redrive_id, state in found:
         if state in ENDED:

@@ -1,5 +1,6 @@
 """One letter, and what people do to letters."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.query import Query
 from redrive.core.wire.record import to_pairs
 from redrive.stores.editing import refuse_edit
-from redrive.stores.ledger import Ledger
+from redrive.stores.ledger import Ledger, Spot
 from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
 from redrive.stores.sql.chunks import CHUNK, chunks
 from redrive.stores.sql.rows import to_letter, to_life, to_spot
@@ -68,20 +69,19 @@ def discard_some(connection: Connection, letters: Mapping[str, int], *, act: Act
         Touched(row["letter_id"], sent[row["letter_id"]], sent[row["letter_id"]], _from_to(row, life.state))
         for row, life in moves
     ]
-    move(connection, moves)
+    move(connection, [(row["seq"], to_spot(row), life) for row, life in moves])
     auditing.record(connection, act, touched)
     return [row["letter_id"] for row, _ in moves]
 
 
-def move(connection: Connection, moves: Sequence[tuple[RowMapping, Life]]) -> None:
-    """Give letters a new life, and count them there."""
+def move(connection: Connection, moves: Sequence[tuple[int, Spot, Life]]) -> None:
+    """Give the letters with these numbers, each counted at its spot so far, a new life, and count them there."""
     if not moves:
         return
     ledger = Ledger()
-    for row, life in moves:
-        spot = to_spot(row)
-        ledger.move(spot, spot._replace(state=life.state))
-    lives.put(connection, ((row["seq"], life) for row, life in moves))
+    for (spot, state), times in Counter((spot, life.state) for _, spot, life in moves).items():
+        ledger.move(spot, spot.in_state(state), times=times)
+    lives.put(connection, ((seq, life) for seq, _, life in moves))
     tallies.write(connection, ledger)
 
 
@@ -103,7 +103,7 @@ def edit(connection: Connection, letter_id: str, edited: Edit, *, version: int, 
     values: dict[str, Any] = {"letter_id": letter_id, "number": number, "body": edited.body}
     values |= {"headers": to_pairs(edited.headers), "by": edited.by, "edited_at": edited.edited_at}
     connection.execute(insert(letter_edit).values(values))
-    move(connection, [(row, life.to(life.state))])
+    move(connection, [(row["seq"], to_spot(row), life.to(life.state))])
     touched = Touched(letter_id, before, payload_hash(edited.body), {"number": number})
     auditing.record(connection, act, [touched])
     return number

@@ -4,20 +4,29 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, update
 
-from redrive.core.life import Life
+from redrive.core.life import LetterState, Life
 from redrive.stores.sql.bulk import run_rows
 from redrive.stores.sql.tables import letter
 
 _AT = update(letter).where(letter.c.seq == bindparam("at"))
-_LIFE = ("state", "generation", "version")
+_SENT = ("state", "generation", "version")
+_SEND = _AT.values({name: bindparam(name) for name in _SENT})
+_LIFE = ("settled", *_SENT)
 _MOVE = _AT.values({name: bindparam(name) for name in _LIFE})
 _NEWS = _AT.values(news=bindparam("number"))
 
 
 def put(connection: Connection, lives: Iterable[tuple[int, Life]]) -> None:
     """Give the letters with these numbers a new life."""
-    rows = ((seq, life.state.value, life.generation, life.version) for seq, life in lives)
-    run_rows(connection, _MOVE, ("at", *_LIFE), rows)
+    sent, moved = [], []
+    for seq, life in lives:
+        row = (life.state.value, life.generation, life.version)
+        if life.state is LetterState.REDRIVING:  # was not settled before: most indexes need not know
+            sent.append((seq, *row))
+        else:
+            moved.append((seq, life.state.settled, *row))
+    run_rows(connection, _SEND, ("at", *_SENT), sent)
+    run_rows(connection, _MOVE, ("at", *_LIFE), moved)
 
 
 def put_news(connection: Connection, numbers: Iterable[tuple[int, int]]) -> None:

@@ -23,9 +23,13 @@ from redrive.stores.sql.tables import letter, tally_state
 PATIENCE = 0.25  # seconds
 FIRST_WINDOW = 20_000
 LARGEST_WINDOW = 200_000
-_LEADING = ("fingerprint", "queue", "error_type", "user_id")  # each has an index with state and number
+_LEADING = ("fingerprint", "queue", "error_type", "user_id")  # each has an index: settled or not, and the number
 _TALLIED = {"queue", "error_type", "reason"}
 _ALL = 2**31 - 1
+
+States = tuple[LetterState, ...]
+_SIDES: Sequence[States] = [tuple(state for state in LetterState if state.settled is side) for side in (False, True)]
+_FEW = frozenset({LetterState.REDRIVING, LetterState.PARKED})  # seldom many: the index by state leads to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +44,29 @@ class Search:
         others = [name for name in ("from_at", "to_at", "text") if getattr(self.query, name) is not None]
         return {*self.query.equal_to(), *others}
 
-    def is_indexed(self) -> bool:
-        """Whether an index leads to exactly these letters, or to a few more."""
+    def is_led(self) -> bool:
+        """Whether it is about something whose letters an index has in order, those that are settled apart."""
         asked = self.asked()
-        by_state = not asked or (len(asked) == 1 and not asked.isdisjoint(_LEADING))
-        return by_state or "dlq_entry_id" in asked
+        few = bool(self.query.states) and _FEW.issuperset(self.query.states)
+        return "dlq_entry_id" not in asked and not asked.isdisjoint(_LEADING) and not few
 
-    def split_by(self) -> Sequence[LetterState]:
-        """The states to look at one by one; none if one look is enough."""
-        if "dlq_entry_id" in self.asked() or len(self.query.states) == 1:
-            return ()
-        every = () if self.asked().isdisjoint(_LEADING) else tuple(LetterState)
-        return self.query.states or every
+    def groups(self) -> Sequence[States]:
+        """States to look at one group after the other, so that an index leads to each; none if any state will do."""
+        if "dlq_entry_id" in self.asked():
+            return [self.query.states] if self.query.states else ()
+        if not self.is_led():
+            return [(state,) for state in self.query.states]
+        wanted = self.query.states or LetterState
+        return [group for side in _SIDES if (group := tuple(state for state in side if state in wanted))]
+
+    def first_window(self) -> int:
+        """How many numbers to look through at first: all, if an index leads to exactly these letters or a few more."""
+        asked = self.asked()
+        if not asked or "dlq_entry_id" in asked:
+            return _ALL
+        if len(asked) > 1 or not self.is_led():
+            return FIRST_WINDOW
+        return _ALL if all(group in _SIDES for group in self.groups()) else LARGEST_WINDOW
 
 
 def find(connection: Connection, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
@@ -130,10 +145,7 @@ def _windows(connection: Connection, search: Search, *, below: int | None = None
     """Where to look, one after the other: behind the first number and before the second."""
     end = texts.last_number(connection) + 1
     end = end if below is None else min(below, end)
-    if search.is_indexed():
-        yield 0, end
-        return
-    start, size = 0, FIRST_WINDOW
+    start, size = 0, search.first_window()
     while start < end - 1:
         if search.newest_first:
             edge = max(end - 1 - size, 0)
@@ -155,15 +167,24 @@ def _statement(connection: Connection, search: Search, *, above: int, below: int
     source = letter if query.dlq_entry_id is None else _of_entry(query.dlq_entry_id)
     conditions = _conditions(connection, query, source, above=above, below=below)
     base = select(source.c.seq).where(source.c.seq > above, source.c.seq < below, *conditions)
-    split = search.split_by()
-    if not split:
-        if query.states:
-            base = base.where(source.c.state.in_([state.value for state in query.states]))
-        return base.order_by(_order(search, source)).limit(limit)
-    # An index has the state before the number: one look for each state, merged, instead of sorting all of them.
-    looks = [base.where(source.c.state == state.value).order_by(_order(search, source)).limit(limit) for state in split]
+    groups = [_among(group, source, led=search.is_led()) for group in search.groups()]
+    if len(groups) <= 1:
+        return base.where(*(groups[0] if groups else ())).order_by(_order(search, source)).limit(limit)
+    # An index has the group before the number: one look for each, merged, instead of sorting all of them.
+    looks = [base.where(*group).order_by(_order(search, source)).limit(limit) for group in groups]
     merged = union_all(*(select(look.subquery().c.seq) for look in looks)).subquery()
     return select(merged.c.seq).order_by(_order(search, merged)).limit(limit)
+
+
+def _among(group: States, source: FromClause, *, led: bool) -> list[ColumnElement[bool]]:
+    """Whether a letter is in one of these states."""
+    if not led:
+        return [source.c.state.in_([state.value for state in group])]
+    # The others on this side are left out: asked for by name, a state has an index of its own, which leads to far more.
+    settled = group[0].settled
+    others = [state.value for state in _SIDES[settled] if state not in group]
+    found = [source.c.settled == settled]
+    return [*found, source.c.state.not_in(others)] if others else found
 
 
 def _order(search: Search, source: FromClause) -> ColumnElement[Any]:

@@ -21,7 +21,7 @@ from redrive.stores.sql.types import Bytes, Instant, Json, Number, Text
 metadata = MetaData()
 
 _OWNED = text("user_id IS NOT NULL")
-_OUT = text("status IN ('claimed', 'sent')")
+OUT = text("status IN ('claimed', 'sent')")
 _OPERATION = text("letter_id = ''")
 
 counter = Table(  # numbers are given in the order of commits, and never twice
@@ -38,6 +38,7 @@ letter = Table(
     Column("news", Number, nullable=False),  # the number of when it came or reopened last: `seq` at first
     Column("letter_id", Text, nullable=False),
     Column("state", Text, nullable=False),
+    Column("settled", Boolean, nullable=False),  # all that most indexes know of the state
     Column("generation", Number, nullable=False),
     Column("version", Number, nullable=False),
     Column("died_in", Number, nullable=False),  # the generation of the death that is shown
@@ -60,10 +61,10 @@ letter = Table(
     Column("note", Text, nullable=False),
     UniqueConstraint("letter_id"),
     Index("letter_state", "state", "seq"),
-    Index("letter_queue", "queue", "state", "seq"),
-    Index("letter_fingerprint", "fingerprint", "state", "seq"),
-    Index("letter_error_type", "error_type", "state", "seq"),
-    Index("letter_user", "user_id", "state", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
+    Index("letter_queue", "queue", "settled", "seq"),
+    Index("letter_fingerprint", "fingerprint", "settled", "seq"),
+    Index("letter_error_type", "error_type", "settled", "seq"),
+    Index("letter_user", "user_id", "settled", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
     Index("letter_failed_at", "queue", "state", "failed_at"),
     Index("letter_dlq_entry", "dlq_entry_id", "seq"),
     Index("letter_news", "news"),
@@ -249,8 +250,8 @@ redrive_item = Table(
         "redrive_item_out",
         "letter_id",
         unique=True,
-        sqlite_where=_OUT,
-        postgresql_where=_OUT,
+        sqlite_where=OUT,
+        postgresql_where=OUT,
     ),
 )
 
