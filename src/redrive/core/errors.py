@@ -13,6 +13,20 @@
     │   ├─ StoreUnavailable
     │   ├─ LetterNotFound
     │   └─ StateConflict
+    ├─ GatewayError           what becomes of a request to a model, if it is no answer
+    │   ├─ RateLimited        the provider asks for a pause; `until`, if it is longer than the caller can wait
+    │   ├─ QuotaExhausted     nothing is left to pay with: waiting does not help
+    │   ├─ ServerFault        the provider could not answer for now
+    │   ├─ TransportFault     the answer did not arrive
+    │   │   └─ AttemptTimeout
+    │   ├─ BadAnswer          what arrived is no answer
+    │   ├─ StreamInterrupted  an answer broke off after its first words
+    │   ├─ RequestRejected    the provider, or the gateway, will not take it
+    │   ├─ RetriesExhausted   every attempt failed; the last failure is its cause
+    │   ├─ DeadlineExceeded   the request's deadline has passed
+    │   ├─ GatewayBusy        the queue of the model is full
+    │   ├─ GatewayClosed
+    │   └─ RequestIdConflict  another request with this id is under way
     ├─ MissingExtra           names the exact pip command
     └─ NotAllowed
 
@@ -20,6 +34,7 @@ Adapters turn foreign exceptions into these in one place each.
 """
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 
 class RedriveError(Exception):
@@ -76,6 +91,100 @@ class LetterNotFound(StoreError):
 
 class StateConflict(StoreError):
     """The letter has changed since it was looked at."""
+
+
+class GatewayError(RedriveError):
+    """A request to a model has no answer. Each request has an error object of its own.
+
+    `status_code`, `code` and `provider_request_id` are the provider's; `retry_after` is how long it asks to wait.
+    `possibly_executed`: a request was written whose answer did not arrive, so the provider may have done and billed it.
+    `letter_id` names the dead letter, None if there is none; `refused` says why, if one should have been written.
+    """
+
+    request_id: str = ""
+    model: str = ""
+    letter_id: str | None = None
+    refused: str = ""
+
+    def __init__(
+        self,
+        why: str = "",
+        *,
+        status_code: int | None = None,
+        code: str | None = None,
+        retry_after: timedelta | None = None,
+        provider_request_id: str = "",
+        possibly_executed: bool = False,
+    ) -> None:
+        super().__init__(why)
+        self.status_code = status_code
+        self.code = code
+        self.retry_after = retry_after
+        self.provider_request_id = provider_request_id
+        self.possibly_executed = possibly_executed
+
+
+class RateLimited(GatewayError):
+    """The provider asks for a pause. `until` is set if it ends after the request's deadline: ask again then."""
+
+    until: datetime | None = None
+
+
+class QuotaExhausted(GatewayError):
+    """The account has nothing left to pay with. No retry can help."""
+
+
+class ServerFault(GatewayError):
+    """The provider could not answer for now."""
+
+
+class TransportFault(GatewayError):
+    """The connection could not be made, or broke before the answer was there."""
+
+
+class AttemptTimeout(TransportFault):
+    """The whole answer did not arrive within the time of one attempt."""
+
+
+class BadAnswer(GatewayError):
+    """What arrived is no answer: cut, empty, no JSON, an error in a success, too large. `answer` is its beginning."""
+
+    answer: str = ""
+
+
+class StreamInterrupted(GatewayError):
+    """An answer broke off after its first words, `partial`, had been handed out: it is not asked for again."""
+
+    partial: str = ""
+
+
+class RequestRejected(GatewayError):
+    """The provider, or the gateway, will not take this request. No retry can help."""
+
+
+class RetriesExhausted(GatewayError):
+    """Every attempt failed. `attempts` were made; the last failure is `last`, and the cause of this exception."""
+
+    attempts: int = 0
+    last: GatewayError | None = None
+
+
+class DeadlineExceeded(GatewayError):
+    """The request's deadline has passed, or would pass before the next attempt. `attempts` were made."""
+
+    attempts: int = 0
+
+
+class GatewayBusy(GatewayError):
+    """The queue of the model is full."""
+
+
+class GatewayClosed(GatewayError):
+    """The gateway is closed, or was closed before the answer was there."""
+
+
+class RequestIdConflict(GatewayError):
+    """Another request with the same id is under way, and it asks for something else."""
 
 
 class MissingExtra(RedriveError):

@@ -1,0 +1,86 @@
+"""`redrive gateway`: ask models, with the manners of messages."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from redrive.cli.output import Exit, count_up, tell
+from redrive.cli.signals import until_told
+
+if TYPE_CHECKING:
+    from redrive.gateway import Gateway
+
+gateway = App(name="gateway", help="Ask models, with limits, retries and dead letters.")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """Which models there are, and where their dead letters and journal go."""
+
+    models: Annotated[Path, Parameter(help="The TOML file with a table [models.NAME] for each.")] = Path("models.toml")
+    broker: Annotated[str | None, Parameter(help="The broker for the letters of requests that are given up.")] = None
+    log_dir: Annotated[Path | None, Parameter(help="The folder of the journal; none is written unless told.")] = None
+    json: Annotated[bool, Parameter(help="Tell it as JSON.")] = False
+
+
+USUAL = Models()
+
+
+@gateway.command
+async def run(
+    requests: Annotated[Path, Parameter(help="A JSON Lines file, a request in each line.")],
+    /,
+    *,
+    model: Annotated[str, Parameter(help="The model of requests that name none.")],
+    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file of the answers.")],
+    at: Models = USUAL,
+) -> int:
+    """Answer a file of requests. Run again, it sends only what has no answer yet."""
+    from redrive.gateway.batch_file import BatchFile, Tally
+
+    def progress(tally: Tally) -> None:
+        done = tally.before + tally.answered + tally.failed
+        count_up(done, total=max(tally.total, done))
+
+    async with _opened(at) as opened:
+        tally = await BatchFile(requests, output, model=model).run(opened, progress=progress)
+    text = f"{tally.before + tally.answered} of {tally.total} answered, {tally.failed} failed: {output}"
+    tell(asdict(tally), text, as_json=at.json)
+    return Exit.NO if tally.failed else Exit.OK
+
+
+@gateway.command
+async def serve(
+    *,
+    host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="The port, 0 for any that is free.")] = 8801,
+    at: Models = USUAL,
+) -> None:
+    """Answer the OpenAI form in front of the models, until SIGTERM or SIGINT. There is no key to this door."""
+    from redrive.gateway.front_door import FrontDoor
+
+    async with _opened(at) as opened, FrontDoor(opened, host=host, port=port) as door:
+        tell({"url": door.url}, f"listening on {door.url}", as_json=at.json)
+        await until_told(asyncio.Event().wait())
+
+
+@asynccontextmanager
+async def _opened(at: Models) -> AsyncIterator["Gateway"]:
+    from redrive.gateway import Gateway
+    from redrive.gateway.models_file import read_models_file
+    from redrive.wiring import connect
+    from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
+
+    dlq = None if at.broker is None else BrokerDeadLetterQueue(connect(at.broker))
+    try:
+        async with Gateway(read_models_file(at.models), log_dir=at.log_dir, dlq=dlq) as opened:
+            yield opened
+    finally:
+        if dlq is not None:
+            await dlq.aclose()

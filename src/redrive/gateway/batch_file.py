@@ -1,0 +1,150 @@
+"""A file of requests answered into a file of answers: again and again, until nothing is left that failed."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import msgspec
+
+from redrive.core.errors import ConfigError, GatewayError, RequestRejected
+from redrive.gateway.gateway import Gateway
+from redrive.gateway.request import LLMRequest, LLMResponse
+
+AT_ONCE: Final = 1000
+"""So many requests of a file are under way at a time, whatever its size."""
+
+_OURS: Final = frozenset({"request_id", "custom_id", "agent_id", "model", "messages", "priority", "deadline"})
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far a file is: requests in it, answered before, answered now, and failed."""
+
+    total: int = 0
+    before: int = 0
+    answered: int = 0
+    failed: int = 0
+
+
+class BatchFile:
+    """The requests of one JSON Lines file, and the file of their answers.
+
+    A line is a request: `messages`, and if need be `request_id` (else the line's number), `model`, `agent_id`,
+    `priority`, `deadline`; whatever else it has are parameters. A line of answers has the request's id, and the answer
+    or the error. Run again, it sends only what has no answer yet: an answers file has one line for a request at most,
+    and one that a crash has cut short counts as none.
+    """
+
+    def __init__(self, requests: Path, answers: Path, *, model: str) -> None:
+        self._requests = requests
+        self._answers = answers
+        self._model = model
+
+    async def run(self, gateway: Gateway, *, progress: Callable[[Tally], None] = lambda _: None) -> Tally:
+        """Send what has no answer; return how it went. Raises `ConfigError` for a file that cannot be read."""
+        known = await asyncio.to_thread(self._answered)
+        tally = Tally(before=len(known))
+        slots = asyncio.Semaphore(AT_ONCE)
+        with self._opened() as lines, self._answers.open("ab") as out:
+            async with asyncio.TaskGroup() as group:
+                for number, line in enumerate(lines, 1):
+                    if not line.strip():
+                        continue
+                    tally.total += 1
+                    row = _row(line)
+                    request_id = _id_of(row, number)
+                    if request_id in known:
+                        continue
+                    await slots.acquire()
+                    task = group.create_task(self._one(gateway, row, request_id, out, tally))
+                    task.add_done_callback(lambda _: slots.release())
+                    task.add_done_callback(lambda _: progress(tally))
+        progress(tally)
+        return tally
+
+    async def _one(
+        self, gateway: Gateway, row: dict[str, Any] | None, request_id: str, out: IO[bytes], tally: Tally
+    ) -> None:
+        try:
+            response = await gateway.ask(self._request(row, request_id))
+        except GatewayError as error:
+            tally.failed += 1
+            said = _failed(request_id, error)
+        else:
+            tally.answered += 1
+            said = _said(response)
+        out.write(msgspec.json.encode(said) + b"\n")
+        out.flush()
+
+    def _request(self, row: dict[str, Any] | None, request_id: str) -> LLMRequest:
+        if row is None:
+            raise RequestRejected("the line is no JSON object")
+        return LLMRequest(
+            request_id=request_id,
+            agent_id=row.get("agent_id", "file"),
+            model=row.get("model", self._model),
+            messages=row.get("messages", ()),
+            priority=row.get("priority", 0),
+            deadline=row.get("deadline"),
+            params={name: value for name, value in row.items() if name not in _OURS},
+        )
+
+    def _opened(self) -> IO[bytes]:
+        try:
+            return self._requests.open("rb")
+        except OSError as error:
+            raise ConfigError(f"{self._requests}: cannot be read: {error.strerror}") from error
+
+    def _answered(self) -> set[str]:
+        """The requests that have an answer; errors and lines cut short are taken out of the file of answers."""
+        if not self._answers.exists():
+            return set()
+        kept: dict[str, bytes] = {}
+        with self._answers.open("rb") as file:
+            for line in file:
+                row = _row(line)
+                if row is not None and row.get("status") == "answered" and line.endswith(b"\n"):
+                    kept.setdefault(str(row.get("request_id")), line)
+        new = self._answers.with_name(f"{self._answers.name}.new")
+        new.write_bytes(b"".join(kept.values()))
+        new.replace(self._answers)
+        return {*kept}
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _id_of(row: dict[str, Any] | None, number: int) -> str:
+    found = (row or {}).get("request_id") or (row or {}).get("custom_id")
+    return str(found or f"line-{number}")
+
+
+def _said(response: LLMResponse) -> dict[str, Any]:
+    usage = response.usage
+    return {
+        "request_id": response.request_id,
+        "status": "answered",
+        "text": response.text,
+        "finish_reason": response.finish_reason,
+        "usage": None if usage is None else usage._asdict(),
+        "attempts": response.attempts,
+        "response": response.raw,
+    }
+
+
+def _failed(request_id: str, error: GatewayError) -> dict[str, Any]:
+    return {
+        "request_id": request_id,
+        "status": "failed",
+        "error_type": type(error).__name__,
+        "error": str(error),
+        "code": error.code,
+        "letter_id": error.letter_id,
+        "possibly_executed": error.possibly_executed,
+    }

@@ -1,0 +1,124 @@
+"""The calls in flight: each is one task, which ends by itself, at its time, or when nobody wants its answers."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from redrive.core.errors import AttemptTimeout, GatewayError, TransportFault
+from redrive.gateway.exchange import Exchange, Heard
+from redrive.gateway.limits import Grant
+from redrive.gateway.surroundings import Surroundings
+from redrive.gateway.ticket import State, Ticket
+
+if TYPE_CHECKING:
+    from redrive.gateway.alarms import Alarm
+
+log = logging.getLogger(__name__)
+
+
+class Call:
+    """One call with the requests in it. `left` is how many of them are still wanted."""
+
+    __slots__ = ("alarm", "beat_at", "grant", "left", "task", "tickets", "timed_out")
+
+    def __init__(self, tickets: Sequence[Ticket], grant: Grant) -> None:
+        self.tickets = tickets
+        self.grant = grant
+        self.left = len(tickets)
+        self.timed_out = False
+        self.alarm: Alarm | None = None
+        self.beat_at: datetime | None = None  # when something came of a streamed answer
+        self.task: asyncio.Task[Sequence[Heard]] | None = None
+
+    @property
+    def wanted(self) -> list[Ticket]:
+        """The requests that are still in it."""
+        return [ticket for ticket in self.tickets if ticket.call is self]
+
+    def leave(self, ticket: Ticket) -> None:
+        """A request wants its answer no more; without any, the call is broken off, and the server sees that."""
+        ticket.call = None
+        self.left -= 1
+        if not self.left and self.task is not None:
+            self.task.cancel()
+
+    def time_out(self) -> None:
+        """The time of the attempt is over."""
+        self.timed_out = True
+        if self.task is not None:
+            self.task.cancel()
+
+
+Ended = Callable[[Call, Sequence[Heard] | GatewayError], None]
+
+
+class Calls:
+    """Starts calls, and tells how each one ended, exactly once, whatever ends its task."""
+
+    def __init__(self, exchange: Exchange, around: Surroundings, *, timeout: timedelta, ended: Ended) -> None:
+        self._exchange = exchange
+        self._around = around
+        self._timeout = timeout
+        self._ended = ended
+        self._running: set[Call] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, tickets: Sequence[Ticket], grant: Grant, *, now: datetime) -> None:
+        """Send requests in one call."""
+        call = Call(tickets, grant)
+        for ticket in tickets:
+            ticket.state = State.IN_FLIGHT
+            ticket.call = call
+            ticket.sent_at = now
+            ticket.first_attempt_at = ticket.first_attempt_at or now
+        beat = partial(self._beat, call)
+        call.task = asyncio.get_running_loop().create_task(self._exchange.send(tickets, beat))
+        self._running.add(call)
+        call.alarm = self._around.alarms.at(now + self._timeout, partial(self._time_out, call))
+        call.task.add_done_callback(partial(self._over, call))
+
+    def _over(self, call: Call, task: asyncio.Task[Sequence[Heard]]) -> None:
+        self._around.alarms.call_off(call.alarm)
+        self._running.discard(call)
+        self._ended(call, _outcome(call, task))
+
+    def _beat(self, call: Call) -> None:
+        call.beat_at = self._around.clock.now()
+
+    def _time_out(self, call: Call) -> None:
+        """The time of an attempt is over; an answer that comes bit by bit has it anew with each bit."""
+        until = None if call.beat_at is None else call.beat_at + self._timeout
+        if until is not None and until > self._around.clock.now():
+            call.alarm = self._around.alarms.at(until, partial(self._time_out, call))
+        else:
+            call.time_out()
+
+    async def aclose(self) -> None:
+        """Break off what is running, and wait until it has ended."""
+        while self._running:
+            tasks = [call.task for call in self._running if call.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await asyncio.sleep(0)  # how they ended is told in callbacks
+
+
+def _outcome(call: Call, task: asyncio.Task[Sequence[Heard]]) -> Sequence[Heard] | GatewayError:
+    if task.cancelled():
+        if call.timed_out:
+            return AttemptTimeout("the answer did not arrive in time", possibly_executed=True)
+        return TransportFault("the call was broken off", possibly_executed=True)
+    error = task.exception()
+    if error is None:
+        return task.result()
+    if isinstance(error, GatewayError):
+        return error
+    log.error("a call of the gateway failed in an unknown way", exc_info=error)
+    fault = TransportFault(f"the call failed in an unknown way: {type(error).__name__}", possibly_executed=True)
+    fault.__cause__ = error
+    return fault

@@ -1,0 +1,181 @@
+"""A request to a model, and its answer."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from redrive.core.duration import NOW, Duration, as_duration
+from redrive.core.errors import RequestRejected
+
+LONGEST_NAME: Final = 200
+_OURS: Final = frozenset({"model", "messages", "stream"})
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LLMRequest:
+    """What an agent asks of a model.
+
+    `params` go to the provider as they are (`temperature`, `max_tokens`, `tools` …). A higher `priority` is served
+    sooner. `deadline` is for all of it: queue, attempts and waits; None is the model's own. `est_tokens` is what the
+    request may cost, reserved before it is sent where the model has a limit of tokens. `metadata` stays here and goes
+    into the dead letter. Two requests with one `request_id` are one request.
+
+    Raises `RequestRejected` with every mistake at once.
+    """
+
+    agent_id: str
+    model: str
+    messages: Sequence[Mapping[str, Any]]
+    params: Mapping[str, Any]
+    request_id: str
+    priority: int
+    deadline: timedelta | None
+    est_tokens: int | None
+    metadata: Mapping[str, Any]
+
+    def __init__(  # noqa: PLR0913 - the fields of a request, each by its name
+        self,
+        *,
+        agent_id: str,
+        model: str,
+        messages: Sequence[Mapping[str, Any]],
+        params: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
+        priority: int = 0,
+        deadline: Duration | None = None,
+        est_tokens: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {
+            "agent_id": agent_id,
+            "model": model,
+            "messages": messages,
+            "params": {} if params is None else params,
+            "request_id": uuid.uuid4().hex if request_id is None else request_id,
+            "priority": priority,
+            "deadline": deadline,
+            "est_tokens": est_tokens,
+            "metadata": {} if metadata is None else metadata,
+        }
+        mistakes = _mistakes(given)
+        try:
+            given["deadline"] = None if deadline is None else as_duration(deadline)
+            if given["deadline"] == NOW:
+                mistakes.append("deadline: expected more than zero")
+        except ValueError as error:
+            mistakes.append(f"deadline: {error}")
+        if mistakes:
+            raise RequestRejected("\n".join(mistakes))
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    def to_json(self) -> bytes:
+        """The whole request, as it stands in a dead letter. Raises `RequestRejected` for what JSON cannot say."""
+        row = {name: getattr(self, name) for name in _KEPT}
+        row["deadline"] = None if self.deadline is None else self.deadline.total_seconds()
+        return encode({name: value for name, value in row.items() if value or name in _ALWAYS})
+
+    def within(self, deadline: Duration) -> "LLMRequest":
+        """The same request with another deadline."""
+        return LLMRequest(**{name: getattr(self, name) for name in _KEPT} | {"deadline": deadline})
+
+    @classmethod
+    def from_json(cls, body: bytes) -> "LLMRequest":
+        """The request that `to_json` wrote. Raises `RequestRejected`."""
+        try:
+            row = msgspec.json.decode(body, type=dict[str, Any])
+            return cls(**row)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+            raise RequestRejected(f"this is no request to a model: {error}") from error
+
+
+_KEPT: Final = LLMRequest.__dataclass_fields__.keys()
+_ALWAYS: Final = ("agent_id", "model", "messages", "request_id")
+
+
+class Usage(NamedTuple):
+    """The tokens that an answer cost."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMResponse:
+    """A model's answer. `raw` is the provider's, whole.
+
+    `attempts` counts the one that succeeded. `latency_ms` is the time of that attempt, `queue_ms` the time from when
+    the request was accepted, or its retry was due, until it was sent, `total_ms` all of it. `possibly_executed`: an
+    earlier attempt may have been executed too.
+    """
+
+    request_id: str
+    model: str
+    text: str
+    finish_reason: str = ""
+    usage: Usage | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    attempts: int = 1
+    provider_request_id: str = ""
+    latency_ms: float = 0.0
+    queue_ms: float = 0.0
+    total_ms: float = 0.0
+    possibly_executed: bool = False
+
+    def to_json(self) -> bytes:
+        """The whole answer, to be kept."""
+        return encode(self)
+
+    @classmethod
+    def from_json(cls, body: bytes) -> "LLMResponse":
+        """The answer that `to_json` wrote. Raises `ValueError`."""
+        return msgspec.json.decode(body, type=cls)
+
+
+def encode(value: Any) -> bytes:
+    """The value as JSON. Raises `RequestRejected` for what JSON cannot say."""
+    try:
+        return msgspec.json.encode(value)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise RequestRejected(f"this cannot be said in JSON: {error}") from error
+
+
+def _mistakes(given: Mapping[str, Any]) -> list[str]:
+    mistakes = [
+        f"{name}: expected a text of 1 to {LONGEST_NAME} printable characters, got {given[name]!r}"
+        for name in ("agent_id", "model", "request_id")
+        if not _is_name(given[name])
+    ]
+    messages = given["messages"]
+    if isinstance(messages, str | bytes) or not isinstance(messages, Sequence) or not messages:
+        mistakes.append(f"messages: expected one message at least, got {messages!r}")
+    else:
+        mistakes.extend(
+            f"messages[{index}]: expected a mapping with a role, got {one!r}"
+            for index, one in enumerate(messages)
+            if not isinstance(one, Mapping) or not isinstance(one.get("role"), str)
+        )
+    for name in ("params", "metadata"):
+        if not isinstance(given[name], Mapping):
+            mistakes.append(f"{name}: expected a mapping, got {given[name]!r}")
+        elif name == "params" and (wrong := _OURS & given[name].keys()):
+            mistakes.append(f"params: {', '.join(sorted(wrong))} cannot be given here")
+    if isinstance(given["priority"], bool) or not isinstance(given["priority"], int):
+        mistakes.append(f"priority: expected a whole number, got {given['priority']!r}")
+    tokens = given["est_tokens"]
+    if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
+        mistakes.append(f"est_tokens: expected a whole number of 1 or more, got {tokens!r}")
+    return mistakes
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()

@@ -1,0 +1,240 @@
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.core.errors import RateLimited, RequestRejected
+from redrive.core.event import ConsumerPaused, ConsumerResumed
+from redrive.gateway import Post, Reply
+from redrive.gateway.allowance import Allowance
+from redrive.gateway.concurrency import FIRST, Concurrency
+from redrive.gateway.windows import MinuteWindow
+from tests.unit.gateway.stage import Provider, a_request, answer, kinds, on_stage, refusal
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def used_up(slots: Concurrency, answers: int) -> None:
+    for _ in range(answers):
+        slots.in_flight = slots.limit - 1  # as if this one had been the last of a full house
+        slots.succeeded()
+
+
+def test_the_limit_grows_with_success_up_to_the_most() -> None:
+    slots = Concurrency(64)
+    assert slots.limit == FIRST
+
+    used_up(slots, 100)
+
+    assert slots.limit == 64
+
+
+def test_the_limit_does_not_grow_while_nobody_needs_it() -> None:
+    slots = Concurrency(64)
+    for _ in range(100):
+        slots.succeeded()
+
+    assert slots.limit == FIRST
+
+
+def test_overload_halves_the_limit_once_for_all_in_flight_together() -> None:
+    slots = Concurrency(64)
+    used_up(slots, 100)
+    for _ in range(30):
+        slots.overloaded(started_at=NOW, now=NOW + SECOND)
+    assert slots.limit == 32
+
+    slots.overloaded(started_at=NOW + 2 * SECOND, now=NOW + 3 * SECOND)
+    assert slots.limit == 16
+
+    used_up(slots, 60)
+    assert slots.limit == 16
+    used_up(slots, 10)
+    assert slots.limit == 17  # beyond the threshold: one in four round trips
+
+
+def test_a_closed_gate_keeps_the_later_end_and_opens_with_one_slot() -> None:
+    slots = Concurrency(64)
+    slots.close(NOW + 9 * SECOND, started_at=NOW, now=NOW)
+    slots.close(NOW + 5 * SECOND, started_at=NOW, now=NOW)
+
+    assert slots.closed(NOW + 8 * SECOND) == NOW + 9 * SECOND
+    assert slots.closed(NOW + 9 * SECOND) is None
+    assert slots.limit == 1
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 40)), max_size=60))
+def test_no_minute_has_more_than_the_limit(moves: list[tuple[float, int]]) -> None:
+    window, now, sent = MinuteWindow(100), NOW, []
+    for pause, amount in moves:
+        now += timedelta(seconds=pause)
+        if window.room_at(amount, now=now) is None:
+            window.reserve(amount, now=now)
+            sent.append((now, amount))
+    for start, _ in sent:
+        within = sum(amount for at, amount in sent if start <= at < start + timedelta(seconds=60))
+        assert within <= 100
+
+
+def test_what_was_reserved_is_corrected() -> None:
+    window = MinuteWindow(100)
+    taken = window.reserve(90, now=NOW)
+    assert window.room_at(20, now=NOW) == NOW + timedelta(seconds=61)
+
+    window.correct(taken, 30)
+    assert window.room_at(20, now=NOW) is None
+    assert window.used == 30
+
+    assert window.room_at(100, now=NOW + timedelta(seconds=61)) is None
+    window.correct(taken, 1000)  # too late to matter
+    assert window.used == 0
+
+
+def test_retries_are_allowed_ten_a_minute_and_one_for_five_answers() -> None:
+    allowance = Allowance()
+    assert [allowance.take(NOW) for _ in range(10)] == [None] * 10
+    again_at = allowance.take(NOW)
+    assert again_at == NOW + timedelta(seconds=6)
+    assert allowance.take(again_at) is None
+
+    for _ in range(50):
+        allowance.succeeded()
+    assert [allowance.take(again_at) for _ in range(10)] == [None] * 10
+    assert allowance.take(again_at) is not None
+
+    allowance.refill()
+    assert allowance.take(again_at) is None
+
+
+async def test_calls_in_flight_stay_below_the_limit() -> None:
+    running, most = 0, 0
+
+    async def slow(_: Post) -> Reply:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running -= 1
+        return answer()
+
+    async with on_stage(Provider(always=slow), concurrency=20) as stage:
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(300)])
+        assert kinds(await stage.end(*futures)) == ["LLMResponse"] * 300
+
+    assert most == 20
+
+
+async def test_a_429_closes_the_gate_for_everyone() -> None:
+    provider = Provider(refusal(429, headers={"retry-after": "10"}))
+    async with on_stage(provider, concurrency=1) as stage:
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(5)])
+        await stage.pass_time(9.9)
+        assert len(provider.posts) == 1
+
+        await stage.end(*futures)
+        assert [future.result().attempts for future in futures] == [2, 1, 1, 1, 1]
+
+
+async def test_a_long_pause_ends_those_at_once_that_cannot_wait_for_it() -> None:
+    provider = Provider(refusal(429, headers={"retry-after": "300"}))
+    async with on_stage(provider, concurrency=1, deadline="1h") as stage:
+        patient = await stage.gateway.submit(a_request("patient"))
+        hasty = await stage.gateway.submit(a_request("hasty", deadline=60))
+        await stage.settle()
+        later = await stage.gateway.submit(a_request("later", deadline=60))
+        await stage.settle()
+
+        for error in (hasty.exception(), later.exception()):
+            assert isinstance(error, RateLimited)
+            assert error.until is not None
+            assert error.letter_id is not None
+        assert len(provider.posts) == 1
+        await stage.end(patient)
+        assert patient.result().attempts == 2
+
+
+async def test_requests_per_minute_hold_in_every_minute_and_are_used() -> None:
+    sent: list[datetime] = []
+    async with on_stage(Provider(), requests_per_minute=60, deadline="1h") as stage:
+
+        def stamped(_: Post) -> Reply:
+            sent.append(stage.clock.now())
+            return answer()
+
+        stage.provider._always = stamped  # noqa: SLF001
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(240)])
+        await stage.end(*futures)
+
+    for start in sent:
+        assert sum(start <= at < start + timedelta(seconds=60) for at in sent) <= 60
+    assert (sent[-1] - sent[0]).total_seconds() <= 3 * 61
+
+
+async def test_tokens_are_reserved_before_sending_and_corrected_by_usage() -> None:
+    async with on_stage(Provider(always=answer(tokens=(40, 60))), tokens_per_minute=1000) as stage:
+        futures = await stage.gateway.submit_many([a_request(str(n), est_tokens=500) for n in range(10)])
+        await stage.settle()  # two fit at a time; then each has cost 100
+
+        assert sum(future.done() for future in futures) == 6
+        await stage.end(*futures)
+
+
+async def test_a_request_that_fits_in_no_minute_is_refused_when_it_is_made() -> None:
+    async with on_stage(Provider(), tokens_per_minute=1000) as stage:
+        with pytest.raises(RequestRejected, match="est_tokens"):
+            await stage.gateway.submit(a_request(est_tokens=1001))
+
+
+async def test_an_outage_costs_time_and_no_request() -> None:
+    broken = True
+    sent: Counter[int] = Counter()
+
+    async with on_stage(Provider(), deadline="1h") as stage:
+
+        def provider(_: Post) -> Reply:
+            sent[int(stage.clock.now().timestamp())] += 1
+            return refusal(503) if broken else answer()
+
+        stage.provider._always = provider  # noqa: SLF001
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(100)])
+        await stage.pass_time(60)
+        assert stage.gateway.stats()["fast"].breaker is not None
+        assert sum(sent.values()) <= 100
+        assert max([*sent.values()][-20:]) == 1  # one probe at a time
+
+        broken = False
+        await stage.pass_time(2)
+        assert stage.gateway.stats()["fast"].breaker is None
+        assert kinds(await stage.end(*futures)) == ["LLMResponse"] * 100
+
+        moved = [type(event) for event in stage.listener.events if isinstance(event, ConsumerPaused | ConsumerResumed)]
+        assert moved == [ConsumerPaused, ConsumerResumed]
+        assert stage.dlq.count == 0
+
+
+async def test_a_request_of_its_own_fault_opens_no_breaker() -> None:
+    async with on_stage(Provider(always=refusal(400))) as stage:
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(100)])
+        assert kinds(await stage.end(*futures)) == ["RequestRejected"] * 100
+        assert stage.gateway.stats()["fast"].breaker is None
+
+
+async def test_retries_do_not_become_the_load() -> None:
+    """Half of the calls fail, too few for the breaker at a time: retries are held back, and all are answered."""
+    calls = 0
+
+    def sometimes(_: Post) -> Reply:
+        nonlocal calls
+        calls += 1
+        return refusal(500) if calls % 5 == 0 and calls < 400 else answer()
+
+    async with on_stage(Provider(always=sometimes), deadline="1h", policy=10) as stage:
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(300)])
+        assert kinds(await stage.end(*futures)) == ["LLMResponse"] * 300
+
+    assert calls - 300 <= 300 * 0.25 + 10
