@@ -20,6 +20,7 @@ from redrive.core.errors import ConfigError, LetterNotFound, QueueNotFound
 from redrive.core.event import BrokerFaulted
 from redrive.core.policy import RetrySpec
 from redrive.core.ports import AttemptCounter, Broker, Clock, DeadLetterQueue, EventSink
+from redrive.core.ports.answers import Answers
 from redrive.core.ports.store import LetterStore, Store
 from redrive.core.url import mask_url
 from redrive.observe.bus import Bus
@@ -36,11 +37,11 @@ from redrive.worker.wrapper import DeadLetterWrapper
 def connect(url: str, *, clock: Clock | None = None, sink: EventSink | None = None, name: str | None = None) -> Broker:
     """The broker at a URL; nothing is opened until it is used. Raises `ConfigError`, `MissingExtra`.
 
-    `name` is the broker's name in letters, part of their identity; by default `sqlite`, `memory` or `redis`.
+    `name` is the broker's name in letters, part of their identity; by default `sqlite`, `memory`, `redis` or `kafka`.
     """
     scheme = urlsplit(url).scheme
     kind = "redis" if scheme in REDIS_SCHEMES else scheme
-    known = {"sqlite": _sqlite, "memory": _memory, "redis": _redis}
+    known = {"sqlite": _sqlite, "memory": _memory, "redis": _redis, "kafka": _kafka}
     if kind not in known:
         raise ConfigError(f"broker: expected a URL such as {_EXAMPLES}, got {mask_url(url)!r}")
     return known[kind](url, name or kind, clock=clock or SystemClock(), sink=sink)
@@ -56,8 +57,8 @@ def connect_existing(place: BrokerSettings, *, clock: Clock | None = None, sink:
 REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "redis+cluster")
 
 _EXAMPLES = (
-    "sqlite:///redrive.db (a file here), sqlite:////var/lib/shop.db (an absolute path), redis://localhost:6379"
-    " or memory://"
+    "sqlite:///redrive.db (a file here), sqlite:////var/lib/shop.db (an absolute path), redis://localhost:6379,"
+    " kafka://localhost:9092 or memory://"
 )
 
 
@@ -87,6 +88,12 @@ def _redis(url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Brok
     return RedisBroker(url, name=name, clock=clock, sink=sink)
 
 
+def _kafka(url: str, name: str, *, clock: Clock, sink: EventSink | None) -> Broker:
+    from redrive.brokers.kafka import KafkaBroker
+
+    return KafkaBroker(url, name=name, clock=clock, sink=sink)
+
+
 def attempt_counter(url: str, *, prefix: str = "redrive") -> AttemptCounter:
     """A counter of attempts in the Redis at a URL, for messages of any broker. Raises `ConfigError`, `MissingExtra`."""
     if urlsplit(url).scheme not in REDIS_SCHEMES:
@@ -96,10 +103,28 @@ def attempt_counter(url: str, *, prefix: str = "redrive") -> AttemptCounter:
     return RedisAttemptCounter(url, prefix=prefix)
 
 
+def answers(url: str, *, clock: Clock | None = None) -> Answers:
+    """Where answers of a durable gateway are kept: an SQLite file, or the Redis at a URL.
+
+    Raises `ConfigError`, `MissingExtra`.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme == "sqlite":
+        from redrive.brokers.sqlite.answers import SqliteAnswers
+
+        return SqliteAnswers(_sqlite_path(url, what="answers"), clock=clock or SystemClock())
+    if scheme in REDIS_SCHEMES:
+        from redrive.brokers.redis.answers import RedisAnswers
+
+        return RedisAnswers(url)
+    raise ConfigError(f"answers: expected a URL such as sqlite:///answers.db or redis://…, got {mask_url(url)!r}")
+
+
 def open_store(url: str, *, clock: Clock | None = None) -> Store:
     """The letter store at a URL; nothing is opened until it is used. Raises `ConfigError`, `MissingExtra`."""
     scheme = urlsplit(url).scheme
     known = {"sqlite": _sqlite_store, "memory": _memory_store} | dict.fromkeys(POSTGRES_SCHEMES, _postgres_store)
+    known |= dict.fromkeys(MONGODB_SCHEMES, _mongodb_store)
     if scheme not in known:
         raise ConfigError(f"store: expected a URL such as {_STORE_EXAMPLES}, got {mask_url(url)!r}")
     return known[scheme](url, clock or SystemClock())
@@ -113,10 +138,11 @@ def open_existing_store(url: str, *, clock: Clock | None = None) -> Store:
 
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
+MONGODB_SCHEMES = ("mongodb", "mongodb+srv")
 
 _STORE_EXAMPLES = (
     "sqlite:///letters.db (a file here), sqlite:////var/lib/letters.db (an absolute path),"
-    " postgresql://user:password@host/database or memory://"
+    " postgresql://user:password@host/database, mongodb://user:password@host/database or memory://"
 )
 
 
@@ -130,6 +156,12 @@ def _postgres_store(url: str, clock: Clock) -> Store:
     from redrive.stores.sql import SqlStore
 
     return SqlStore(url, clock=clock)
+
+
+def _mongodb_store(url: str, clock: Clock) -> Store:
+    from redrive.stores.mongo import MongoStore
+
+    return MongoStore(url, clock=clock)
 
 
 def _memory_store(_url: str, clock: Clock) -> Store:

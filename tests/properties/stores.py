@@ -9,9 +9,10 @@ from pathlib import Path
 
 from redrive.core.ports.store import Store
 from redrive.stores.memory import MemoryStore
+from redrive.stores.mongo import MongoStore
 from redrive.stores.sql import SqlStore
 from redrive.testing.clock import ManualClock
-from tests.servers.postgres import empty
+from tests.servers import mongo, postgres
 
 
 def make_empty_file(path: Path) -> None:
@@ -27,12 +28,20 @@ def make_empty_file(path: Path) -> None:
 
 @asynccontextmanager
 async def both_stores(place: Path | str) -> AsyncIterator[Sequence[Store]]:
-    """A store in memory, and one in a copy of an empty file or in a PostgreSQL that is emptied first."""
+    """A store in memory, and one in a copy of an empty file or in a database that is emptied first."""
     with tempfile.TemporaryDirectory() as folder:
-        if isinstance(place, str):
-            empty(place)
-        store = SqlStore(place if isinstance(place, str) else shutil.copy(place, folder), clock=ManualClock())
+        store = _emptied(place, Path(folder))
         try:
             yield [MemoryStore(clock=ManualClock()), store]
         finally:
             await store.aclose()
+
+
+def _emptied(place: Path | str, folder: Path) -> Store:
+    if isinstance(place, Path):
+        return SqlStore(shutil.copy(place, folder), clock=ManualClock())
+    if place.startswith("mongodb://"):
+        mongo.empty(place)
+        return MongoStore(place, clock=ManualClock())
+    postgres.empty(place)
+    return SqlStore(place, clock=ManualClock())

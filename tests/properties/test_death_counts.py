@@ -72,3 +72,9 @@ def test_every_death_counts_once_in_any_order_any_batches_and_told_again(
 @given(tellings())
 def test_every_death_counts_once_in_postgres(shared_postgres: str, telling: tuple[list[DeadLetter], Batches]) -> None:
     asyncio.run(tell(shared_postgres, telling))
+
+
+@settings(max_examples=8)
+@given(tellings())
+def test_every_death_counts_once_in_mongodb(shared_mongodb: str, telling: tuple[list[DeadLetter], Batches]) -> None:
+    asyncio.run(tell(shared_mongodb, telling))

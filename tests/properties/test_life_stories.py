@@ -253,6 +253,12 @@ def test_news_and_acts_leave_the_same_in_postgres(shared_postgres: str, story: l
     asyncio.run(live(shared_postgres, story))
 
 
+@settings(max_examples=5)
+@given(st.lists(steps, max_size=12))
+def test_news_and_acts_leave_the_same_in_mongodb(shared_mongodb: str, story: list[Step]) -> None:
+    asyncio.run(live(shared_mongodb, story))
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_letter_goes_again_only_if_no_redrive_waits_for_it(empty_file: Path, *, ended: bool) -> None:
     async def live() -> None:

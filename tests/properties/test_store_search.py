@@ -16,6 +16,7 @@ from redrive.core.life import LetterState
 from redrive.core.ports.store import Store
 from redrive.core.query import Query
 from redrive.core.reason import Reason
+from redrive.stores.mongo import searching as mongo_searching
 from redrive.stores.sql import searching
 from redrive.testing.conformance.store.bench import AT, an_act, an_outcome, letter
 from tests.properties.recount import DIMENSIONS
@@ -137,6 +138,8 @@ histories, questions = st.lists(steps, max_size=6), st.lists(queries, min_size=1
 # Windows so small that every search crosses some, and all the time in the world; or none at all.
 patiently = patch.multiple(searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
 impatiently = patch.multiple(searching, FIRST_WINDOW=1, PATIENCE=-1)
+patiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
+impatiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, PATIENCE=-1)
 
 
 @settings(max_examples=60)
@@ -167,3 +170,17 @@ def test_postgres_sees_what_the_memory_store_sees(
 def test_impatient_pages_of_postgres_miss_nothing(shared_postgres: str, batch: list[DeadLetter], query: Query) -> None:
     with impatiently:
         asyncio.run(compare_pages(shared_postgres, batch, query))
+
+
+@settings(max_examples=10)
+@given(histories, questions)
+def test_mongodb_sees_what_the_memory_store_sees(shared_mongodb: str, history: list[Step], asked: list[Query]) -> None:
+    with patiently_in_mongodb:
+        asyncio.run(compare(shared_mongodb, history, asked))
+
+
+@settings(max_examples=5)
+@given(st.lists(letters(), max_size=8), queries)
+def test_impatient_pages_of_mongodb_miss_nothing(shared_mongodb: str, batch: list[DeadLetter], query: Query) -> None:
+    with impatiently_in_mongodb:
+        asyncio.run(compare_pages(shared_mongodb, batch, query))

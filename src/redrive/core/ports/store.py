@@ -7,7 +7,7 @@ and is audited in the same transaction. One object implements these ports and th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from redrive.core.audit import Act, AuditRecord
 from redrive.core.letter import DeadLetter
@@ -389,3 +389,20 @@ class AuditLog(Protocol):
 
 class Store(LetterStore, RedriveStore, AuditLog, TokenBook, Protocol):
     """All four, over one database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """How many letters were counted, and how many numbers were wrong."""
+
+    letters: int
+    mended: int
+
+
+@runtime_checkable
+class Recountable(Protocol):
+    """A store in which people may remove letters by hand, behind the back of what is counted."""
+
+    async def recount(self) -> Recount:
+        """Count every letter again, and mend the numbers that are kept beside them. Idempotent."""
+        ...

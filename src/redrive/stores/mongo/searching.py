@@ -1,0 +1,159 @@
+"""Finding letters by number, piece by piece, so that no question holds anybody up for long.
+
+A question that an index answers is asked at once. Any other looks through windows of numbers, each larger than the one
+before, until it has what it wants or has looked for long enough; a cursor says where to go on.
+"""
+
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from redrive.core.ports.store import Count, LetterRow, Page
+from redrive.core.query import Query
+from redrive.stores.cursor import number_of
+from redrive.stores.mongo.documents import LISTED, Document, path_of, to_row
+from redrive.stores.mongo.journal import last_numbers
+from redrive.stores.mongo.shelves import DOWN, LETTERS, TALLIES, UP, Shelves
+from redrive.stores.mongo.values import is_plain, to_number, to_text
+
+PATIENCE = 0.25  # seconds
+FIRST_WINDOW = 20_000
+LARGEST_WINDOW = 200_000
+_LEADING = {"fingerprint", "queue", "error_type", "user_id", "dlq_entry_id"}  # each has an index
+_TALLIED = {"queue", "error_type", "reason"}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which letters are wanted, in which order of arrival."""
+
+    query: Query
+    newest_first: bool = True
+
+    def asked(self) -> set[str]:
+        """What the query is about, beside states."""
+        others = [name for name in ("from_at", "to_at", "text") if getattr(self.query, name) is not None]
+        return {*self.query.equal_to(), *others}
+
+    def is_indexed(self) -> bool:
+        """Whether an index leads to exactly these letters, or to a few more."""
+        asked = self.asked()
+        return not asked or (len(asked) == 1 and asked <= _LEADING) or "dlq_entry_id" in asked
+
+    def filter(self, *, above: int, below: int) -> Document:
+        """The letters between two numbers that are wanted."""
+        query = self.query
+        where: Document = {path_of(name): to_text(wanted) for name, wanted in query.equal_to().items()}
+        if query.states:
+            where["redrive.state"] = {"$in": [state.value for state in query.states]}
+        failed_at = {"$gte": to_number(query.from_at), "$lt": to_number(query.to_at)}
+        if given := {sign: number for sign, number in failed_at.items() if number is not None}:
+            where["redrive.failed_at"] = given
+        if query.text:
+            where["redrive.text"] = {"$regex": re.escape(query.text.lower())}
+        return {**where, "_id": {"$gt": above, "$lt": below}}
+
+    @property
+    def order(self) -> list[tuple[str, int]]:
+        """The order of arrival."""
+        return [("_id", DOWN if self.newest_first else UP)]
+
+    async def windows(self, shelves: Shelves, *, below: int | None = None) -> AsyncIterator[tuple[int, int]]:
+        """Where to look, one after the other: behind the first number and before the second."""
+        if self.query.text and not is_plain(self.query.text.lower()):
+            return  # searchable text holds neither U+0000 nor lone surrogates
+        end = await _last_number(shelves) + 1
+        end = end if below is None else min(below, end)
+        if self.is_indexed():
+            yield 0, end
+            return
+        start, size = 0, FIRST_WINDOW
+        while start < end - 1:
+            if self.newest_first:
+                edge = max(end - 1 - size, 0)
+                yield edge, end
+                end = edge + 1
+            else:
+                edge = min(start + size, end - 1)
+                yield start, edge + 1
+                start = edge
+            size = min(size * 2, LARGEST_WINDOW)
+
+
+async def find(shelves: Shelves, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
+    """A page, newest first."""
+    below = number_of(after)
+    give_up_at = time.monotonic() + PATIENCE
+    found: list[Document] = []
+    search = Search(query)
+    async for above, end in search.windows(shelves, below=below):
+        found += await _look(shelves, search, above=above, below=end, limit=limit + 1 - len(found), fields=LISTED)
+        if len(found) > limit:
+            return Page([*map(to_row, found[:limit])], str(found[limit - 1]["_id"]))
+        if above > 0 and time.monotonic() > give_up_at:
+            return Page([*map(to_row, found)], str(above + 1))
+    return Page([*map(to_row, found)])
+
+
+async def first(shelves: Shelves, search: Search, *, limit: int, fields: Document) -> list[Document]:
+    """The first `limit` letters, however long it takes."""
+    found: list[Document] = []
+    async for above, below in search.windows(shelves):
+        if len(found) >= limit:
+            break
+        found += await _look(shelves, search, above=above, below=below, limit=limit - len(found), fields=fields)
+    return found
+
+
+async def select(shelves: Shelves, query: Query, *, limit: int) -> list[LetterRow]:
+    """The first `limit` letters, oldest first."""
+    search = Search(query, newest_first=False)
+    return [*map(to_row, await first(shelves, search, limit=limit, fields=LISTED))]
+
+
+async def count(shelves: Shelves, query: Query, *, cap: int) -> Count:
+    """How many there are: from the tally, or counted up to the cap and for a bounded time."""
+    search = Search(query)
+    if search.asked() <= _TALLIED:
+        return Count(await _tallied(shelves, query))
+    give_up_at = time.monotonic() + PATIENCE
+    number = 0
+    async for above, below in search.windows(shelves):
+        where = search.filter(above=above, below=below)
+        number += await shelves[LETTERS].count_documents(where, limit=cap + 1 - number)
+        if number > cap:
+            return Count(cap, capped=True)
+        if above > 0 and time.monotonic() > give_up_at:
+            return Count(number, capped=True)
+    return Count(number)
+
+
+async def news(shelves: Shelves, *, after: str | None, limit: int) -> Page[LetterRow]:
+    """Letters that came or reopened behind a cursor, oldest first."""
+    asked = number_of(after)
+    present = await _last_number(shelves)  # of those who have finished: no lower number can come
+    behind = present if asked is None else min(asked, present)
+    where = {"redrive.news": {"$gt": behind, "$lte": present}}
+    fields = {**LISTED, "redrive.news": 1}
+    found = await shelves.many(LETTERS, where, fields=fields, order=[("redrive.news", UP)], limit=limit)
+    return Page([*map(to_row, found)], str(found[-1]["redrive"]["news"] if found else behind))
+
+
+async def _last_number(shelves: Shelves) -> int:
+    return (await last_numbers(shelves)).get("letter", 0)
+
+
+async def _look(
+    shelves: Shelves, search: Search, *, above: int, below: int, limit: int, fields: Document
+) -> list[Document]:
+    where = search.filter(above=above, below=below)
+    return await shelves.many(LETTERS, where, fields=fields, order=search.order, limit=limit)
+
+
+async def _tallied(shelves: Shelves, query: Query) -> int:
+    where: dict[str, Any] = {name: to_text(value) for name, value in query.equal_to().items()}
+    if query.states:
+        where["state"] = {"$in": [state.value for state in query.states]}
+    return sum(one["n"] for one in await shelves.many(TALLIES, where, fields={"n": 1}))

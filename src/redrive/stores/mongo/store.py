@@ -1,0 +1,190 @@
+"""The letter store in MongoDB: every call is whole, or one for each thousand letters."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from redrive.core.access import Token
+from redrive.core.audit import Act, AuditRecord
+from redrive.core.letter import DeadLetter
+from redrive.core.life import LetterState
+from redrive.core.ports import Clock
+from redrive.core.ports.store import (
+    Claimed,
+    Collected,
+    Count,
+    Dimension,
+    Edit,
+    IncidentChange,
+    IncidentRow,
+    LetterRow,
+    Page,
+    Recount,
+    Stats,
+    StoredLetter,
+)
+from redrive.core.query import Query
+from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
+from redrive.stores.mongo import auditing, collecting, counting, items, letters, recounting, redrives, searching, tokens
+from redrive.stores.mongo.database import MongoDatabase
+from redrive.stores.mongo.shelves import CHUNK
+
+
+class MongoStore:
+    """A `Store` in the MongoDB at a `mongodb://` or `mongodb+srv://` URL, in a database that is created if need be.
+
+    Safe for many tasks of one event loop and for many processes. Nothing is opened until the first call, which raises
+    `StoreError` if what is there comes from a later version of Redrive. Raises `ConfigError`.
+    """
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        self._database = MongoDatabase(url)
+        self._clock = clock
+
+    async def collect(
+        self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = (), *, act: Act | None = None
+    ) -> Collected:
+        if not letters and not outcomes and act is None:
+            return Collected()
+        return await self._database.write(collecting.collect, letters, outcomes, act=act, now=self._clock.now())
+
+    async def get(self, letter_id: str) -> StoredLetter:
+        return await self._database.read(letters.get, letter_id)
+
+    async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
+        return await self._database.read(letters.get_many, letter_ids)
+
+    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+        return await self._database.read(searching.find, query, limit=limit, after=after)
+
+    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
+        return await self._database.read(searching.select, query, limit=limit)
+
+    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
+        return await self._database.read(searching.count, query, cap=cap)
+
+    async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:
+        return await self._database.read(counting.stats, queue, states=states)
+
+    async def trends(
+        self, *, since: datetime, until: datetime | None = None, queue: str | None = None, by: Dimension
+    ) -> Sequence[tuple[datetime, Mapping[str, int]]]:
+        return await self._database.read(counting.trends, since=since, until=until, queue=queue, by=by)
+
+    async def news(self, *, after: str | None, limit: int = 100) -> Page[LetterRow]:
+        return await self._database.read(searching.news, after=after, limit=limit)
+
+    async def incidents(
+        self, *, state: str | None = "open", limit: int = 50, after: str | None = None
+    ) -> Page[IncidentRow]:
+        return await self._database.read(counting.incidents, state=state, limit=limit, after=after)
+
+    async def incident(self, incident_id: str) -> IncidentRow:
+        return await self._database.read(counting.one_incident, incident_id)
+
+    async def incident_hours(
+        self, incident_ids: Sequence[str], *, since: datetime
+    ) -> Mapping[str, Sequence[tuple[datetime, int]]]:
+        return await self._database.read(counting.incident_hours, incident_ids, since=since)
+
+    async def change_incident(self, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
+        return await self._database.write(counting.change_incident, incident_id, change, act=act)
+
+    async def discard(self, letters_: Mapping[str, int], *, act: Act) -> Sequence[str]:
+        done: list[str] = []
+        asked = [*letters_.items()]
+        for start in range(0, len(asked), CHUNK):
+            some = dict(asked[start : start + CHUNK])
+            done.extend(await self._database.write(letters.discard_some, some, act=act))
+        return done
+
+    async def note(self, letter_id: str, text: str, *, act: Act) -> None:
+        await self._database.write(letters.note, letter_id, text, act=act)
+
+    async def edit(self, letter_id: str, edit: Edit, *, version: int, act: Act) -> int:
+        return await self._database.write(letters.edit, letter_id, edit, version=version, act=act)
+
+    async def purge(self, query: Query, *, before: datetime, limit: int, act: Act) -> int:
+        done = 0
+        while True:
+            # Looking takes long and needs no turn; what has changed meanwhile is left.
+            found = await self._database.read(letters.doomed, query, before=before, limit=limit - done)
+            purged = await self._database.write(letters.purge_some, found, act=act)
+            done += purged
+            if not purged or done >= limit:
+                return done
+
+    async def tend(self) -> bool:
+        return False
+
+    async def create(
+        self, redrive: Redrive, items: Sequence[Planned], *, act: Act, owner: str = "", until: datetime | None = None
+    ) -> None:
+        chosen = [*{item.letter_id: item for item in items}.values()]
+        for start in range(0, len(chosen), CHUNK):
+            some = chosen[start : start + CHUNK]
+            await self._database.write(redrives.plan, redrive.redrive_id, some, place=start)
+        await self._database.write(redrives.create, redrive, count=len(chosen), act=act, owner=owner, until=until)
+
+    async def redrive(self, redrive_id: str) -> Redrive:
+        return await self._database.read(redrives.one, redrive_id)
+
+    async def redrives(self, *, limit: int = 50, after: str | None = None) -> Page[Redrive]:
+        return await self._database.read(redrives.latest, limit=limit, after=after)
+
+    async def unfinished(self) -> Sequence[Redrive]:
+        return await self._database.read(redrives.unfinished)
+
+    async def claim(self, redrive_id: str, *, step: int, limit: int) -> Sequence[Claimed]:
+        return await self._database.write(redrives.claim, redrive_id, step=step, limit=limit, now=self._clock.now())
+
+    async def take(self, redrive_id: str, *, owner: str, now: datetime, until: datetime) -> bool:
+        return await self._database.write(redrives.take, redrive_id, owner=owner, now=now, until=until)
+
+    async def sent(self, redrive_id: str, messages: Mapping[str, str], *, at: datetime) -> None:
+        await self._database.write(redrives.sent, redrive_id, messages, at=at)
+
+    async def progress(self, redrive_id: str) -> Progress:
+        return await self._database.read(redrives.progress, redrive_id)
+
+    async def expire(self, redrive_id: str, *, before: datetime, quiet: bool) -> int:
+        done = 0
+        while some := await self._database.write(redrives.expire_some, redrive_id, before=before, quiet=quiet):
+            done += some
+        return done
+
+    async def mark(
+        self, redrive_id: str, state: RedriveState, *, why: str, act: Act, accepted: int | None = None
+    ) -> Redrive:
+        after = await self._database.write(redrives.mark, redrive_id, state, why=why, act=act, accepted=accepted)
+        while after.state in ENDED and (await self._database.write(items.leave_some, redrive_id)) > 0:
+            pass
+        return after
+
+    async def record(self, act: Act, *, letter_ids: Sequence[str] = ()) -> None:
+        await self._database.write(auditing.record_unchanged, act, letter_ids)
+
+    async def records(
+        self, *, limit: int = 50, after: str | None = None, letter_id: str | None = None
+    ) -> Page[AuditRecord]:
+        return await self._database.read(auditing.records, limit=limit, after=after, letter_id=letter_id)
+
+    async def verify(self) -> AuditRecord | None:
+        return await self._database.read(auditing.verify)
+
+    async def put_token(self, token: Token, *, sha256: str, act: Act) -> None:
+        await self._database.write(tokens.put, token, sha256=sha256, act=act)
+
+    async def token_by_hash(self, sha256: str) -> Token | None:
+        return await self._database.read(tokens.by_hash, sha256)
+
+    async def tokens(self) -> Sequence[Token]:
+        return await self._database.read(tokens.every)
+
+    async def revoke_token(self, token_id: str, *, at: datetime, act: Act) -> Token:
+        return await self._database.write(tokens.revoke, token_id, at=at, act=act)
+
+    async def recount(self) -> Recount:
+        return await self._database.write(recounting.recount)
+
+    async def aclose(self) -> None:
+        await self._database.aclose()
