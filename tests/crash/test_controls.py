@@ -17,7 +17,7 @@ SHORT = Scenario(messages=200, kills=0, lease=1.0, mix={})
 DEATHS = ["fetched, not started", "before an ack", "before a retry"]
 
 CONTROLS = {
-    "GoneAtFetch": ("lost", replace(SHORT, points=["fetched, not started"])),
+    "GoneAtFetch": ("lost", replace(SHORT, pause=0.05, points=["fetched, not started"])),
     "RetryInMemory": ("lost", replace(SHORT, points=["after a retry, before its answer"], mix={Fate.FLAKY: 0.3})),
     "DeliveriesAsAttempts": ("innocents", replace(SHORT, points=DEATHS, mix={Fate.FLAKY: 0.6})),
     "SuspectsInTheCrowd": ("innocents", replace(SHORT, messages=60, processes=1, pause=0.05, mix={Fate.KILLER: 0.01})),

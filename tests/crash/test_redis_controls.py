@@ -19,7 +19,7 @@ SHORT = Scenario(messages=200, kills=0, lease=1.0, mix={})
 DEATHS = ["fetched, not started", "before an ack", "before a retry"]
 
 CONTROLS = {
-    "GoneAtFetch": ("lost", replace(SHORT, points=["fetched, not started"])),
+    "GoneAtFetch": ("lost", replace(SHORT, pause=0.05, points=["fetched, not started"])),
     "LetterThenAck": ("duplicates", replace(SHORT, points=[bugs.BETWEEN], mix={Fate.PERMANENT: 0.1})),
     "SuspectsInTheCrowd": ("innocents", replace(SHORT, messages=60, processes=1, pause=0.05, mix={Fate.KILLER: 0.01})),
     "count_deliveries_as_attempts": ("innocents", replace(SHORT, points=DEATHS, mix={Fate.FLAKY: 0.6})),

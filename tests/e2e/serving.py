@@ -105,7 +105,9 @@ class Api:
         return found
 
     def is_ready(self) -> bool:
-        return set(self.readiness().values()) == {"ok"}
+        """Whether nothing is wrong and the door is open, which it is not before the store has said who may enter."""
+        answer = self.client.get("/api/v1/dlq/messages", params={"limit": "1"})
+        return set(self.readiness().values()) == {"ok"} and answer.status_code == 200
 
     def letters(self, **query: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.get("/api/v1/dlq/messages", **query)

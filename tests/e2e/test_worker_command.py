@@ -15,6 +15,8 @@ from urllib.error import URLError
 
 import pytest
 
+from tests.servers.ports import free_port
+
 REDRIVE = (sys.executable, "-m", "redrive.cli")
 PROGRAM = """
 import asyncio, os, signal
@@ -31,12 +33,6 @@ async def charge(order: dict) -> None:
     if order["id"] == "wrong":
         raise redrive.GiveUp("wrong", code="wrong")
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def until(true: Callable[[], bool], *, what: str, within: float = 60) -> None:

@@ -124,7 +124,7 @@ async def test_whoever_waits_for_a_writer_too_long_is_told_so(
 async def test_a_writer_that_stands_still_does_not_hold_up_the_others_for_ever(
     postgres_url: str, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 1)  # longer than a busy machine needs from one statement to the next
     first, second = open_store(postgres_url), open_store(postgres_url)
     writing, go_on = await _stuck(first)
 
@@ -191,5 +191,7 @@ async def _stuck(store: SqlStore) -> tuple[asyncio.Task[None], asyncio.Event]:
         collecting.collect(connection, [letter("a2")], [], act=None)
 
     writing = asyncio.create_task(store._database.write(wait))  # noqa: SLF001 - a call that stops in the middle
-    await begun.wait()
+    while not begun.is_set():
+        assert not writing.done(), writing
+        await asyncio.sleep(0.01)
     return writing, go_on

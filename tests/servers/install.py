@@ -66,7 +66,7 @@ def install(package: str, find: Callable[[], Path | None]) -> str:
         return "there is no apt here"
     if not _may_install():
         return "neither root nor sudo without a password"
-    with _alone():
+    with alone():
         if find():  # another run has done it meanwhile
             return ""
         if _run("install", "--no-install-recommends", "--download-only", package):
@@ -98,8 +98,8 @@ def _failure(command: Sequence[str]) -> str:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """One run at a time."""
+def alone() -> Iterator[None]:
+    """One process at a time, of this run or another."""
     with (Path(tempfile.gettempdir()) / f"redrive-install-{os.geteuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

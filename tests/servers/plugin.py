@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,10 +13,13 @@ import pytest
 
 from redrive.clock import SystemClock
 from redrive.core.ports import LEASE, Clock
+from redrive.stores.mongo import MongoStore
 from redrive.stores.sql import SqlStore
-from tests.servers import roll
+from tests.servers import mongo, roll
 from tests.servers.frozen_time import FrozenClock
+from tests.servers.hurried_clock import HurriedClock
 from tests.servers.install import Unavailable
+from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import Databases, PostgresServer, empty
 from tests.servers.redis import RedisServer, ask, facts
 from tests.servers.redis_cluster import RedisCluster
@@ -24,6 +28,8 @@ from tests.servers.server import RUNNING
 REQUIRED = "REDRIVE_REQUIRE_SERVERS"
 GIVEN_REDIS = "REDRIVE_TEST_REDIS"
 GIVEN_POSTGRES = "REDRIVE_TEST_POSTGRES"
+GIVEN_MONGODB = "REDRIVE_TEST_MONGODB"
+GIVEN_KAFKA = "REDRIVE_TEST_KAFKA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,19 @@ class RedisInTime:
             await asyncio.sleep(delta.total_seconds())
 
         return cls(url=url, clock=SystemClock(), elapse=elapse, lease=timedelta(seconds=3))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaInTime:
+    """A Kafka and the clock that goes with it. Only clients look at that clock, so it can be pushed on."""
+
+    url: str
+    clock: HurriedClock
+    patience: timedelta = timedelta(seconds=10)
+
+    async def elapse(self, delta: timedelta) -> None:
+        """Let time pass."""
+        self.clock.advance(delta)
 
 
 @pytest.fixture(scope="session")
@@ -149,7 +168,8 @@ def shared_postgres(postgres_databases: Databases) -> Iterator[str]:
         await store.aclose()
 
     with postgres_databases.fresh() as url:
-        asyncio.run(create())
+        with ThreadPoolExecutor(1) as thread:  # whoever asks first may be in an event loop
+            thread.submit(asyncio.run, create()).result()
         yield url
 
 
@@ -164,6 +184,88 @@ def postgres_url(shared_postgres: str) -> str:
 def fresh_postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL of one's own, to be struck."""
     with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """One Kafka of our own for all; whoever strikes it spoils it for the others."""
+    with KafkaServer(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_url(request: pytest.FixtureRequest) -> str:
+    """One Kafka for all: the one named in the environment, or our own. Use names that nobody else uses."""
+    if given := os.environ.get(GIVEN_KAFKA):
+        roll.used(f"kafka of {GIVEN_KAFKA}", "")
+        return given
+    server: KafkaServer = request.getfixturevalue("kafka_server")
+    return server.url
+
+
+@pytest.fixture
+def kafka_in_time(kafka_url: str) -> KafkaInTime:
+    """A Kafka with a clock that can be pushed on."""
+    return KafkaInTime(url=kafka_url, clock=HurriedClock())
+
+
+@pytest.fixture(scope="session")
+def mongodb_databases(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[mongo.MongoDatabases]:
+    """Databases in one MongoDB for all: the one named in the environment, or our own server that speaks like it."""
+    if given := os.environ.get(GIVEN_MONGODB):
+        databases = mongo.MongoDatabases(given)
+        roll.used(f"mongodb of {GIVEN_MONGODB}", databases.version)
+        yield databases
+        return
+    mongo.ferretdb()
+    beneath: Databases = request.getfixturevalue("postgres_databases")
+    with (
+        beneath.fresh() as postgres,
+        mongo.MongoServer(tmp_path_factory.mktemp("mongodb"), postgres=postgres) as server,
+    ):
+        yield mongo.MongoDatabases(server.url)
+
+
+@pytest.fixture
+def empty_mongodb(mongodb_databases: mongo.MongoDatabases) -> Iterator[str]:
+    """The URL of a database in which nothing is."""
+    with mongodb_databases.fresh() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_mongodb(mongodb_databases: mongo.MongoDatabases) -> Iterator[str]:
+    """The URL of a letter store that the tests of a run have one after the other."""
+
+    async def create() -> None:
+        store = MongoStore(url, clock=SystemClock())
+        await store.stats()
+        await store.aclose()
+
+    with mongodb_databases.fresh() as url:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, create()).result()
+        yield url
+
+
+@pytest.fixture
+def mongodb_url(shared_mongodb: str) -> str:
+    """The URL of a letter store in which nothing is."""
+    mongo.empty(shared_mongodb)
+    return shared_mongodb
+
+
+@pytest.fixture
+def fresh_mongodb(tmp_path: Path, postgres_databases: Databases) -> Iterator[mongo.MongoServer]:
+    """A server of one's own, to be struck; it keeps what it has acknowledged."""
+    mongo.ferretdb()
+    with (
+        postgres_databases.fresh() as postgres,
+        mongo.MongoServer(tmp_path / "mongodb", postgres=postgres) as server,
+    ):
         yield server
 
 
@@ -203,6 +305,19 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     if report.failed:
         report.sections += [(f"log of {server.folder}", words) for server in RUNNING if (words := server.last_words())]
     return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes tells the one that began the run."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["servers"] = roll.told()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """That one hears them all; a process that has died tells nothing."""
+    if told := getattr(node, "workeroutput", {}).get("servers"):
+        roll.hear(told)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.servers import roll
-from tests.servers.install import Unavailable, on_path
+from tests.servers.install import Unavailable, alone, on_path
 
 PACKAGE = "prometheus"
 PATIENCE = 120
@@ -21,15 +21,16 @@ PATIENCE = 120
 def promtool() -> Path:
     """Where it is, unpacked from the system's package if it is not installed. Raises `Unavailable`."""
     folder = Path(tempfile.gettempdir()) / f"redrive-promtool-{os.geteuid()}"
-    unpacked = folder / "usr" / "bin" / "promtool"
-    found = on_path("promtool")() or (unpacked if unpacked.exists() else _unpack(folder) / "usr" / "bin" / "promtool")
+    found = on_path("promtool")() or _unpacked(folder) / "usr" / "bin" / "promtool"
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
     roll.used("promtool", said.split()[2])
     return found
 
 
-def _unpack(folder: Path) -> Path:
-    with tempfile.TemporaryDirectory(prefix="redrive-promtool-") as name:
+def _unpacked(folder: Path) -> Path:
+    with alone(), tempfile.TemporaryDirectory(prefix="redrive-promtool-") as name:
+        if folder.exists():
+            return folder
         at = Path(name)
         _run("apt-get", "download", "--quiet", PACKAGE, at=at)
         (package,) = at.glob("*.deb")

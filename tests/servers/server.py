@@ -27,6 +27,8 @@ class Server(ABC):
     started again, at the same place, as often as one likes. Every call returns when its effect is there.
     """
 
+    patience: float = PATIENCE  # for it to become ready
+
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -71,7 +73,8 @@ class Server(ABC):
             )
         RUNNING.append(self)
         try:
-            until(lambda: self._has_ended() or self.is_ready(), what=f"{type(self).__name__} ready")
+            ready = f"{type(self).__name__} ready"
+            until(lambda: self._has_ended() or self.is_ready(), what=ready, patience=self.patience)
         except TimeoutError:
             self.kill()
             raise StartFailed(self.last_words()) from None
@@ -133,12 +136,12 @@ class Server(ABC):
             process.wait()
 
 
-def until(condition: Callable[[], object], *, what: str) -> None:
+def until(condition: Callable[[], object], *, what: str, patience: float = PATIENCE) -> None:
     """Wait until something is so. Raises `TimeoutError`."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {PATIENCE} s: {what}")
+            raise TimeoutError(f"not within {patience:g} s: {what}")
         time.sleep(0.01)
 
 

@@ -15,7 +15,7 @@ import pytest
 import redrive
 from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.memory.subscription import MemorySubscription
-from redrive.core.event import ConsumerPaused, ConsumerResumed, LetterRefused, MessageDropped
+from redrive.core.event import BatchSettled, ConsumerPaused, ConsumerResumed, LetterRefused, MessageDropped
 from redrive.core.outcome import Settled, Settlement, SettleStatus
 from redrive.core.policy import decide
 from redrive.core.ports import Options
@@ -517,6 +517,8 @@ async def test_a_letter_the_broker_refuses_is_held_and_written_when_it_can_be(mo
         await rehearsal.publish("orders", {"id": 1})
         await rehearsal.publish("orders", {"id": 2})
         while not any(isinstance(event, LetterRefused) for event in rehearsal.events):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        while not any(isinstance(event, BatchSettled) and event.acked for event in rehearsal.events):  # noqa: ASYNC110
             await asyncio.sleep(0)
         depth = await rehearsal.broker.depth("orders", group="shop")
         assert (depth.waiting, depth.in_flight, depth.dead) == (0, 1, 0)

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from redrive.core.ports import Broker, Options
 from redrive.core.ports.store import Store
 from redrive.core.reason import Reason
 from redrive.wiring import connect, open_store
+from tests.properties.stores import make_empty_file
 from tests.unit.cli.living import living_service
 
 Answer = TypeVar("Answer")
@@ -42,11 +44,12 @@ class Shop:
 
     works = False
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], *, empty_file: Path | None = None) -> None:
         self.file = folder / "redrive.db"
         self.url = f"sqlite:///{self.file}"
         self.store_file = folder / "letters.db"
         self._capsys = capsys
+        self._empty_file = empty_file
 
     def run(self, *tokens: str) -> Said:
         self._capsys.readouterr()
@@ -68,6 +71,9 @@ class Shop:
         return asyncio.run(asked())
 
     def ask_store(self, question: Callable[[Store], Awaitable[Answer]]) -> Answer:
+        if self._empty_file and not self.store_file.exists():
+            shutil.copy(self._empty_file, self.store_file)
+
         async def asked() -> Answer:
             store = open_store(f"sqlite:///{self.store_file}")
             try:
@@ -107,8 +113,8 @@ class ServedShop(Shop):
 
     served = ("letters", "incidents", "redrives", "audit", "tokens", "queues")
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], stack: ExitStack) -> None:
-        super().__init__(folder, capsys)
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], stack: ExitStack, *, empty_file: Path) -> None:
+        super().__init__(folder, capsys, empty_file=empty_file)
         self._folder = folder
         self._stack = stack
         self._service: str | None = None
@@ -132,10 +138,18 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A letter store with nothing in it: made once, copied often."""
+    path = tmp_path_factory.mktemp("empty") / "letters.db"
+    make_empty_file(path)
+    return path
+
+
 @pytest.fixture
-def at_store(nobody: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
+def at_store(nobody: Path, capsys: pytest.CaptureFixture[str], empty_file: Path) -> Shop:
     """A shop whose commands open its files themselves."""
-    return Shop(nobody, capsys)
+    return Shop(nobody, capsys, empty_file=empty_file)
 
 
 @pytest.fixture
@@ -145,10 +159,15 @@ def shop(at_store: Shop) -> Shop:
 
 
 @pytest.fixture(params=["store", "service"])
-def either(request: pytest.FixtureRequest, nobody: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shop]:
+def either(
+    request: pytest.FixtureRequest, nobody: Path, capsys: pytest.CaptureFixture[str], empty_file: Path
+) -> Iterator[Shop]:
     """A shop, once with its own files and once with a service: whatever a command does, it does there too."""
     with ExitStack() as stack:
-        yield Shop(nobody, capsys) if request.param == "store" else ServedShop(nobody, capsys, stack)
+        if request.param == "store":
+            yield Shop(nobody, capsys, empty_file=empty_file)
+        else:
+            yield ServedShop(nobody, capsys, stack, empty_file=empty_file)
 
 
 def a_letter(number: int = 1, **changes: Any) -> DeadLetter:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from redrive.core.ports.store import Store
 from redrive.triage import access
 from redrive.triage.desk import Desk
 from tests.servers.certificate import Certificate
+from tests.servers.ports import free_port
 from tests.unit.cli.conftest import Shop, a_letter
 from tests.unit.cli.living import living_service
 from tests.unit.cli.stranger import Asked, stranger
@@ -166,8 +166,7 @@ def test_a_file_for_a_token_that_is_not_there_is_told(kept: Shop) -> None:
 
 
 def test_a_service_that_is_away_is_exit_status_3(kept: Shop) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
 
     said = kept.run("letters", "list", "--url", url)
 

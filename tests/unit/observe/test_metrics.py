@@ -21,6 +21,7 @@ from redrive.core.reason import Reason
 from redrive.observe.metrics import Metrics, serve_metrics
 from redrive.observe.series import LONGEST, SERIES, VALUES
 from redrive.observe.table import TABLE
+from tests.servers.ports import free_port
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 WHERE: dict[str, Any] = {"at": AT, "broker": "redis", "queue": "orders", "group": "shop"}
@@ -300,8 +301,7 @@ def test_the_page_on_metrics_says_what_the_table_says() -> None:
 
 
 def test_metrics_are_answered_over_http_until_stopped(counted: Counted) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     counted.emit(events.BatchSettled(**WHERE, acked=7))
 
     stop = serve_metrics(counted.registry, port)
