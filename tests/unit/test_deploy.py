@@ -17,12 +17,12 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
-from redrive.door import server
 from redrive.cli import app
 from redrive.config import load_settings
 from redrive.config.keys import KEYS, variable
 from redrive.config.sources import FILE_NAMED
 from redrive.core.duration import as_duration
+from redrive.door import server
 from redrive.worker import crew, supervisor
 
 ROOT = Path(__file__).parents[2]
