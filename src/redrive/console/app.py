@@ -3,6 +3,7 @@
 import logging
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -59,7 +60,8 @@ def asgi(service: Service, *, guard: Guard) -> Starlette:
 async def _ask_to_sign_in(request: Request, _: Exception) -> Response:
     if render.FRAGMENT in request.headers or request.method != "GET":
         return _trouble(request, HTTPStatus.UNAUTHORIZED, ["You are signed out. Sign in, and try again."])
-    back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    # Quoted again: a server has decoded the path once, and would once more on the way back.
+    back = quote(request.scope["path"]) + (f"?{request.url.query}" if request.url.query else "")
     sign_in = render.url(request, "sign_in", {"next": back})
     return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": sign_in})
 

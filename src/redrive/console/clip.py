@@ -6,10 +6,12 @@ from typing import NamedTuple
 from markupsafe import escape
 
 from redrive.core.printable import printable
+from redrive.triage.masking import masked_text
 
 ELLIPSIS = "…"
 _BREAKS = re.compile("(\r\n|[\n\t])")
 _PIECES = 64
+_MARGIN = 1024  # characters that are masked behind those that are shown
 
 
 class Clipped(NamedTuple):
@@ -45,6 +47,16 @@ def line(text: str, room: int = 240) -> str:
     """A text as one line, its breaks escaped; an ellipsis says that it goes on."""
     found = clip(printable(text[:room]), room)
     return f"{found.text}{ELLIPSIS}" if found.is_cut or len(text) > room else found.text
+
+
+def masked_line(text: str, room: int = 240) -> str:
+    """The same as everybody may see it. Costs no more than what is shown of it: masking takes its time.
+
+    What is left out begins far behind the last that is shown, so that no secret is cut in two before anybody's eyes.
+    """
+    head = text[: room + _MARGIN]
+    shown = line(masked_text(head), room)
+    return shown if len(head) == len(text) or shown.endswith(ELLIPSIS) else f"{shown}{ELLIPSIS}"
 
 
 def weight(text: str) -> int:

@@ -12,6 +12,7 @@ from redrive.console.choice import address_of
 from redrive.console.clip import line
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Stats
+from redrive.core.printable import printable
 from redrive.core.reason import Reason
 from redrive.door.filters import LetterFilter
 from redrive.triage.masking import masked_text
@@ -129,5 +130,6 @@ def _shown(name: str, value: str) -> str:
 
 
 def _offers(counts: Mapping[str, int]) -> list[str]:
+    """The names that most letters have, of those that can be shown as they are."""
     most = sorted((name for name, number in counts.items() if number), key=lambda name: -counts[name])
-    return [name for name in most if len(name) <= LONGEST_OFFER and masked_text(name) == name][:OFFERED]
+    return [name for name in most if len(name) <= LONGEST_OFFER and printable(masked_text(name)) == name][:OFFERED]

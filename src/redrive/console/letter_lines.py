@@ -1,13 +1,16 @@
 """A letter in a list, as people read it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from redrive.console.clip import line
 from redrive.core.ports.store import LetterRow
+from redrive.triage.masking import masked_row
 
 SHORT = 12  # characters of an id that tell letters apart
 LONGEST_ID = 300  # characters of an id that has an address: ours have 32
+_LONGEST = 1024  # characters of a text that are masked: far more than are shown, so that no secret is cut in two
+_TEXTS = ("error_type", "error_message", "error_code", "original_message_id", "user_id", "tenant_id", "app_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,12 @@ class LetterLine:
     about: str
     note: str
     failed_at: datetime
+
+
+def seen_row(row: LetterRow) -> LetterRow:
+    """A row as everybody may see it, its texts no longer than a list can show: to mask long ones takes a while."""
+    kept = {name: text[:_LONGEST] for name in _TEXTS if (text := getattr(row, name)) is not None}
+    return masked_row(replace(row, **kept))
 
 
 def line_of(row: LetterRow, *, address: str) -> LetterLine:

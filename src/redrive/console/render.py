@@ -23,6 +23,8 @@ POLICY = (
 )
 FRAGMENT = "x-fragment"
 """The header by which the page's own script asks for one block of a page, to put it in place of the one it shows."""
+LIVE = ("live", "story", "acts")
+"""The blocks that it may ask for: pages that know this make no more than these need."""
 
 
 def _environment() -> Environment:
@@ -93,7 +95,7 @@ def render(
     headers = {"Content-Security-Policy": POLICY, "Vary": FRAGMENT, "Referrer-Policy": "same-origin"}
     if wanted is None:
         return HTMLResponse(_encoded(found.render(given)), status, headers)
-    if wanted not in found.blocks:
+    if wanted not in LIVE or wanted not in found.blocks:
         raise HTTPException(HTTPStatus.NOT_FOUND, "this page has no such part")
     body = _encoded("".join(found.blocks[wanted](found.new_context(given))))
     headers["ETag"] = f'"{sha256(body).hexdigest()[:32]}"'

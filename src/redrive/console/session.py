@@ -4,8 +4,6 @@ There is nothing to keep beside it: every request finds out whose token it is, s
 nothing from then on, at every replica.
 """
 
-from http.cookies import CookieError, SimpleCookie
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,12 +12,12 @@ LASTS = 12 * 60 * 60  # seconds; then the token is asked for again
 
 
 def secret_in(request: Request) -> str | None:
-    """The secret that a request brings along, if any."""
-    try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(NAME)
-    except CookieError:
-        return None
-    return found.value if found is not None else None
+    """The secret that a request brings along, if any: of several that of the nearest path, which a browser says first.
+
+    Read by hand: the library's parser stops at the first cookie that it does not like, which may be somebody else's.
+    """
+    pairs = (one.strip().partition("=") for line in request.headers.getlist("cookie") for one in line.split(";"))
+    return next((value for name, _, value in pairs if name == NAME), None)
 
 
 def begin(response: Response, request: Request, secret: str) -> None:

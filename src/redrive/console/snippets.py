@@ -17,10 +17,15 @@ _UNKNOWN_APP = "your_module:app"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippets:
-    """Texts to copy. `test` is a test, or the command that writes one; empty where there can be none."""
+    """Texts to copy. To look at a letter and to send it back stand apart: who pastes one must not do the other.
+
+    `test` is a test, or the command that writes one; empty where there can be none.
+    """
 
     curl: str
     cli: str
+    send_curl: str
+    send_cli: str
     test: str
     test_note: str
 
@@ -30,37 +35,23 @@ def snippets_of(shown: StoredLetter, *, service: str, needs_token: bool, is_hidd
     letter_id = shown.letter.letter_id
     app = app_of(shown.letter.handler) or _UNKNOWN_APP
     test, note = _test(shown, app, service=service, is_hidden=is_hidden)
+    token = ' -H "Authorization: Bearer $REDRIVE_TOKEN"' if needs_token else ""
+    order = quoted(json.dumps({"letter_ids": [letter_id], "dry_run": False}))
+    look, send = quoted(f"{service}/api/v1/letters/{quote(letter_id, safe='')}"), quoted(f"{service}/api/v1/redrives")
+    name, at = quoted(letter_id), f"--url {quoted(service)}"
     return Snippets(
-        curl=_curl(letter_id, service=service, needs_token=needs_token),
-        cli=_cli(letter_id, service=service, app=app),
+        curl=f"curl -sS{token} {look}",
+        cli=f"redrive letters show {name} {at}\nredrive letters try {name} {app} {at}  # runs the handler here",
+        send_curl=(f"curl -sS{token} -H 'Content-Type: application/json' \\\n  -d {order} {send}"),
+        send_cli=f"redrive letters redrive {name} {at} --yes",
         test=test,
         test_note=note,
     )
 
 
-def _curl(letter_id: str, *, service: str, needs_token: bool) -> str:
-    token = ' -H "Authorization: Bearer $REDRIVE_TOKEN"' if needs_token else ""
-    look = _quoted(f"{service}/api/v1/letters/{quote(letter_id, safe='')}")
-    order = _quoted(json.dumps({"letter_ids": [letter_id], "dry_run": False}))
-    send = _quoted(f"{service}/api/v1/redrives")
-    return (
-        f"# look at it\ncurl -sS{token} {look}\n\n"
-        f"# send it back\ncurl -sS{token} -H 'Content-Type: application/json' \\\n  -d {order} {send}"
-    )
-
-
-def _cli(letter_id: str, *, service: str, app: str) -> str:
-    name, at = _quoted(letter_id), f"--url {_quoted(service)}"
-    return (
-        f"redrive letters show {name} {at}\n"
-        f"redrive letters try {name} {app} {at}  # runs the handler here\n"
-        f"redrive letters redrive {name} {at}"
-    )
-
-
 def _test(shown: StoredLetter, app: str, *, service: str, is_hidden: bool) -> tuple[str, str]:
-    name = _quoted(shown.letter.letter_id)
-    command = f"redrive letters export {name} --pytest --app {app} --url {_quoted(service)} > test_letter.py"
+    name = quoted(shown.letter.letter_id)
+    command = f"redrive letters export {name} --pytest --app {app} --url {quoted(service)} > test_letter.py"
     if is_hidden:
         return command, "Parts of this letter are masked. This command writes the test; revealed, it stands here."
     try:
@@ -74,6 +65,6 @@ def _test(shown: StoredLetter, app: str, *, service: str, is_hidden: bool) -> tu
     return text, f"Save it as test_letter.py and run pytest. {said}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A word for a shell. What cannot be typed there is escaped, so that nothing hides in what is copied."""
     return shlex.quote(printable(text))

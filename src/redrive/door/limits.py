@@ -106,7 +106,7 @@ class RateLimit:
             return
         scope.setdefault("state", {})
         await self._app(scope, receive, send)
-        if token and "caller" in scope["state"]:
+        if token and scope["state"].get("caller") is not None:
             _remember(self._recognised, token, None)
 
     def _bucket(self, key: str) -> Bucket:

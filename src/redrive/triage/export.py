@@ -240,11 +240,10 @@ def pytest_file(stored: StoredLetter, target: str) -> str:
     if not _is_path(module) or not _is_path(attribute):
         raise ConfigError(f"app: expected module:attribute, such as first:app, got {target!r}")
     letter, draft = stored.letter, draft_of(stored)
-    failure = printable(f"{letter.error_type}: {letter.error_message}").replace("\\", "\\\\").replace('"', "'")
     return _TEST.format(
-        letter_id=printable(letter.letter_id),
-        short="".join(character for character in letter.letter_id if character.isalnum())[:12],
-        failure=failure,
+        letter_id=_said(letter.letter_id),
+        short="".join(one for one in letter.letter_id if one.isascii() and one.isalnum())[:12],
+        failure=_said(f"{letter.error_type}: {letter.error_message}"),
         module=module,
         name=attribute.partition(".")[0],
         attribute=attribute,
@@ -253,6 +252,11 @@ def pytest_file(stored: StoredLetter, target: str) -> str:
         key=letter.key,
         queue=letter.queue,
     )
+
+
+def _said(text: str) -> str:
+    """A text from strangers inside of a docstring, which it can neither end nor change."""
+    return printable(text).replace("\\", "\\\\").replace('"', "'")
 
 
 def _is_path(text: str) -> bool:

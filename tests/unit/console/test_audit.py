@@ -5,7 +5,7 @@ import pytest
 
 from redrive.core.access import Role
 from redrive.core.query import Query
-from redrive.triage import letters, masking
+from redrive.triage import letters, masking, redrives
 from redrive.triage.access import LOCAL
 from tests.unit.console.stage import ConsoleStage
 from tests.unit.triage.bench import begin
@@ -52,6 +52,19 @@ async def test_a_redrive_is_linked() -> None:
         seen = await stage.see("/audit")
 
     assert seen.link(f"redrive {redrive.redrive_id}") == f"/redrives/{redrive.redrive_id}"
+
+
+async def test_what_was_done_to_a_redrive_links_to_it() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(3)
+        redrive = await begin(stage)
+        await redrives.cancel(stage.desk, redrive.redrive_id, why="the wrong ones")
+        seen = await stage.see("/audit")
+
+    assert seen.rows[0][2] == "redrives.cancel"
+    assert "redrive=" not in seen.rows[0][4]
+    named = [one.text for one in seen.root.all("a") if one.attributes["href"] == f"/redrives/{redrive.redrive_id}"]
+    assert named == [f"redrive {redrive.redrive_id}"] * 2
 
 
 async def test_only_what_was_done_to_one_letter() -> None:

@@ -32,7 +32,8 @@ async def test_the_failure_is_shown_as_people_read_it() -> None:
             *zip((one.text for one in seen.root.all("dt")), (one.text for one in seen.root.all("dd")), strict=True)
         ]
         assert {("queue", "orders"), ("tenant_id", "acme"), ("app_version", "v1")} <= {*facts}
-        assert "The most in one hour: 4 of 4" in seen.text
+        assert "The most in one hour: 4 of 4, from " in seen.text
+        assert "00:00 UTC on." in seen.text
         assert seen.keys() == ["letter-3", "letter-2", "letter-1", "letter-0"]
         assert seen.link("letter-3") == "/letters/letter-3"
 

@@ -238,7 +238,7 @@ async def test_totals_lead_to_their_letters() -> None:
 
     assert "5 open" in seen.text
     assert "2 parked" in seen.text
-    assert "oldest 3h ago" in seen.text
+    assert "oldest letter 3h ago" in seen.text
     assert seen.link("2 parked") == "/letters?state=parked"
 
 

@@ -55,6 +55,19 @@ async def test_a_canary_that_fails_the_same_way_stops_it() -> None:
         assert numbers(seen)[0] == ["Step 1", "1", "1", "0", "1", "0", "0", "0", "0", "0"]
         assert numbers(seen)[-1][-1] == "39"
         assert "Untouched" in [one.text for one in seen.root.all("th")]
+        assert "What was not sent is as it was. Mend what fails" in seen.text
+
+
+async def test_an_end_with_failures_does_not_look_like_success() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(1)
+        redrive = await begin(stage)
+        await stage.while_consuming(stage.service.redriver.run(redrive.redrive_id), fails_the_same_way)
+
+        seen = await stage.see(f"/redrives/{redrive.redrive_id}")
+
+        (badge,) = [one for one in seen.root.all("span") if one.attributes.get("class") == "badge"]
+        assert (badge.text, badge.attributes["data-state"]) == ("done, with failures", "failed")
 
 
 async def test_why_it_waits_is_said() -> None:

@@ -19,38 +19,36 @@ def snippets(payload: bytes | None = b'{"order": 1}', *, is_hidden: bool = False
     return snippets_of(stored, service=SERVICE, needs_token=True, is_hidden=is_hidden)
 
 
-def test_curl_looks_at_the_letter_and_sends_it_back() -> None:
-    look, send = snippets(letter_id="l-1").curl.split("\n\n")
+def test_curl_looks_at_the_letter_and_only_another_text_sends_it_back() -> None:
+    found = snippets(letter_id="l-1")
 
-    assert shlex.split(look, comments=True) == [
+    assert shlex.split(found.curl) == [
         *("curl", "-sS", "-H", "Authorization: Bearer $REDRIVE_TOKEN", f"{SERVICE}/api/v1/letters/l-1")
     ]
-    assert shlex.split(send, comments=True)[-3:] == [
+    assert shlex.split(found.send_curl)[-3:] == [
         *("-d", '{"letter_ids": ["l-1"], "dry_run": false}', f"{SERVICE}/api/v1/redrives")
     ]
 
 
-def test_the_command_line_shows_tries_and_redrives_it() -> None:
-    lines = [
-        shlex.split(one, comments=True)
-        for one in snippets(letter_id="l-1", handler="shop.tasks.charge").cli.splitlines()
-    ]
+def test_the_command_line_shows_and_tries_it_and_only_another_text_sends_it_back() -> None:
+    found = snippets(letter_id="l-1", handler="shop.tasks.charge")
 
-    assert lines == [
+    assert [shlex.split(one, comments=True) for one in found.cli.splitlines()] == [
         ["redrive", "letters", "show", "l-1", "--url", SERVICE],
         ["redrive", "letters", "try", "l-1", "shop.tasks:app", "--url", SERVICE],
-        ["redrive", "letters", "redrive", "l-1", "--url", SERVICE],
     ]
+    assert shlex.split(found.send_cli) == ["redrive", "letters", "redrive", "l-1", "--url", SERVICE, "--yes"]
 
 
 @pytest.mark.parametrize("letter_id", ["; rm -rf ~", "$(reboot)", "a'b\"c", "a\nreboot", "`id`", "\x1b]0;x\x07"])
 def test_a_hostile_id_stays_one_word(letter_id: str) -> None:
     found = snippets(letter_id=letter_id)
 
-    words = [shlex.split(one, comments=True) for one in found.cli.splitlines()]
-    assert [len(one) for one in words] == [6, 7, 6]
-    assert "\x1b" not in found.curl
-    assert "reboot" not in [one.partition(" ")[0] for one in found.curl.splitlines()]
+    words = [shlex.split(one, comments=True) for one in [*found.cli.splitlines(), found.send_cli]]
+    assert [len(one) for one in words] == [6, 7, 7]
+    said = f"{found.curl}\n{found.send_curl}"
+    assert "\x1b" not in said
+    assert "reboot" not in [one.partition(" ")[0] for one in said.splitlines()]
 
 
 async def test_the_test_fails_as_the_letter_did_and_passes_once_the_handler_is_mended(

@@ -49,15 +49,17 @@ def _operation(records: Sequence[AuditRecord], caller: Caller) -> Operation:
     """Records of one operation, the latest first; the one of the operation itself was written before its letters'."""
     shown = masked_operation(records[-1], caller)
     touched = [record.letter_id for record in reversed(records) if record.letter_id]
+    is_about_redrive = shown.selection.startswith(_REDRIVE)
+    redrive_id = shown.selection.removeprefix(_REDRIVE) if is_about_redrive else ""
     details = records if len(touched) <= 1 else [one for one in records if not one.letter_id]
     return Operation(
         last=records[0],
-        selection=shown.selection,
+        selection="" if is_about_redrive else shown.selection,
         count=shown.count,
         named=touched[:LETTERS],
         touched=len(touched),
         told=[*_told(details, caller)],
-        redrive_id=next((str(one.detail["redrive_id"]) for one in records if "redrive_id" in one.detail), ""),
+        redrive_id=next((str(one.detail["redrive_id"]) for one in records if "redrive_id" in one.detail), redrive_id),
     )
 
 
@@ -74,6 +76,7 @@ def _told(records: Iterable[AuditRecord], caller: Caller) -> Iterable[tuple[str,
 
 
 _LINKED = ("redrive_id", "redrive")
+_REDRIVE = "redrive="  # how an act on a redrive itself names it
 
 
 routes = [_show]

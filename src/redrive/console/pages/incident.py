@@ -10,6 +10,7 @@ from redrive.console.charts import Bar
 from redrive.console.clip import clip, line
 from redrive.console.fields import text_in
 from redrive.console.hours import Course, course_of
+from redrive.console.letter_lines import seen_row
 from redrive.console.pages.incidents import shown
 from redrive.console.render import FRAGMENT
 from redrive.console.visit import Visit, act, page
@@ -20,7 +21,7 @@ from redrive.core.query import Query
 from redrive.triage import incidents as verbs
 from redrive.triage import letters
 from redrive.triage.desk import Desk
-from redrive.triage.masking import masked_field, masked_row, masked_text
+from redrive.triage.masking import masked_field, masked_text
 
 _MESSAGE = 8 * 1024
 _STACK = 24 * 1024  # bytes; its own limit is 16 KiB, that of a stranger's none
@@ -42,7 +43,7 @@ async def _show(visit: Visit) -> Response:
         **_course(visit, incident),
         stack=clip(masked_text((sample.stack or "")[: 2 * _STACK]) if sample else "", _STACK),
         alike=[_masked(one) for one in found.alike[:_ALIKE]],
-        latest=[masked_row(row) for row in found.latest[:_LATEST]],
+        latest=[seen_row(row) for row in found.latest[:_LATEST]],
         **await _counts(visit.desk, incident),
         longest_note=verbs.NOTE,
         longest_name=verbs.NAME,
@@ -54,7 +55,7 @@ def _course(visit: Visit, incident: IncidentRow) -> dict[str, Any]:
     peak = max(incident.hours, key=lambda hour: hour[1], default=None)
     return {
         "incident": shown(incident, most=_MESSAGE),
-        "kind": line(masked_text(incident.error_type).rpartition(".")[2]),
+        "kind": line(masked_text(incident.error_type[:_MESSAGE]).rpartition(".")[2]),
         "chart": _bars(visit, incident, course),
         "step": _STEPS.get(course.step, f"{course.step.days} days"),
         "earlier": course.earlier,

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
-from redrive.console.clip import line
+from redrive.console.clip import line, masked_line
 from redrive.console.fields import after_in, listed
 from redrive.console.visit import Visit, page
 from redrive.core.errors import ConfigError
 from redrive.core.ports.store import INCIDENT_STATES, IncidentRow
 from redrive.triage import incidents as verbs
-from redrive.triage.masking import masked_text
 
 _STATES = (*INCIDENT_STATES, "all")
 _MESSAGE = 400  # bytes of an error, or of a note, that a row shows
@@ -44,8 +43,8 @@ def shown(row: IncidentRow, *, most: int = _MESSAGE) -> IncidentRow:
     """An incident as everybody may see it, its error in a line of at most so many bytes."""
     return replace(
         row,
-        error_type=line(masked_text(row.error_type), most),
-        error_message=line(masked_text(row.error_message), most),
+        error_type=masked_line(row.error_type, most),
+        error_message=masked_line(row.error_message, most),
     )
 
 

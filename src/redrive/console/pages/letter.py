@@ -107,6 +107,7 @@ async def _render(
         queue_address=_unless_long(letter.queue, visit.url("letters", {"queue": letter.queue})),
         incident_address=_unless_long(letter.fingerprint, visit.url("incident", incident_id=letter.fingerprint)),
         snippets=snippets,
+        has_api=not visit.request.scope.get("root_path"),  # mounted elsewhere, nobody knows where it is
         note=shown.note,
         is_masked=is_masked,
         is_revealed=is_revealed,

@@ -16,6 +16,7 @@ from redrive.console import draft_form
 from redrive.console.draft_form import DraftForm, Unreadable
 from redrive.console.fields import number_in
 from redrive.console.letter_view import diff_lines
+from redrive.console.snippets import quoted
 from redrive.console.visit import Visit, act, page
 from redrive.console.words import size
 from redrive.core.errors import ConfigError, NotAllowed, RedriveError, StateConflict
@@ -194,6 +195,7 @@ def _render(visit: Visit, stored: StoredLetter, sheet: _Sheet, *, status: int = 
         "letter_edit.html",
         status=status,
         letter_id=stored.letter.letter_id,
+        quoted_id=quoted(stored.letter.letter_id),
         has_payload=stored.letter.payload is not None or bool(stored.edits),
         sheet=sheet,
         form=sheet.form,

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from redrive.console.choice import Choice, address_of, choice_in, filter_in
 from redrive.console.fields import after_in, listed
 from redrive.console.filter_form import chips_of, form_of, with_zone
-from redrive.console.letter_lines import LetterLine, line_of
+from redrive.console.letter_lines import LetterLine, line_of, seen_row
 from redrive.console.visit import Visit, act, page
 from redrive.console.when_died import Deaths, deaths_of
 from redrive.core.errors import ConfigError
@@ -20,7 +20,6 @@ from redrive.core.ports.store import Count, LetterRow, Page, Stats
 from redrive.core.query import Query
 from redrive.door.filters import LetterFilter
 from redrive.triage import export, letters
-from redrive.triage.masking import masked_row
 
 ROWS = 50
 _LOOKS = 3  # times that the store is asked until it has found something: each takes a bounded time
@@ -115,7 +114,7 @@ async def _stats(visit: Visit, queue: str | None) -> tuple[Stats, Stats]:
 
 
 def _line(visit: Visit, row: LetterRow) -> LetterLine:
-    return line_of(masked_row(row), address=visit.url("letter", letter_id=row.letter_id))
+    return line_of(seen_row(row), address=visit.url("letter", letter_id=row.letter_id))
 
 
 def _tabs(chosen: LetterFilter, stats: Stats | None) -> Sequence[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from redrive.console.charts import Bar
+from redrive.console.clip import masked_line
 from redrive.console.growth import Growth, growth
 from redrive.console.pages import queue_acts
 from redrive.console.visit import Visit, page
@@ -17,7 +18,7 @@ from redrive.core.life import LetterState
 from redrive.core.ports.store import IncidentRow
 from redrive.core.redrive import ENDED, ItemStatus
 from redrive.triage import analytics, incidents, letters, queues, redrives
-from redrive.triage.masking import masked_operation, masked_text
+from redrive.triage.masking import masked_operation
 from redrive.triage.queues import QueueRow
 
 PATIENCE = timedelta(seconds=1)  # with a broker, before the page does without it
@@ -97,7 +98,7 @@ async def _troubles(visit: Visit) -> list[Trouble]:
 
 def _masked(incident: IncidentRow) -> IncidentRow:
     return replace(
-        incident, error_type=masked_text(incident.error_type), error_message=masked_text(incident.error_message)
+        incident, error_type=masked_line(incident.error_type), error_message=masked_line(incident.error_message, 300)
     )
 
 

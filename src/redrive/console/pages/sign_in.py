@@ -36,7 +36,10 @@ async def _sign_out(request: Request) -> Response:
 
 
 def _form(request: Request, *, next_page: str, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
-    facts = {"next_page": next_page, "mistake": said}
+    # A link elsewhere brings no cookie along, and nobody should sign in twice; a link of our own does.
+    is_from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
+    go_on = _inside(request, next_page) if is_from_elsewhere else ""
+    facts = {"next_page": next_page, "mistake": said, "go_on": go_on}
     return render.render(request, "sign_in.html", facts, now=request.app.state.service.clock.now(), status=status)
 
 

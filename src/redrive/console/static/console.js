@@ -110,6 +110,9 @@ document.addEventListener("keydown", (event) => {
 
 // --- what a part needs once it stands in the page
 
+const SEND_AGAIN_AFTER = 5000;
+const sent = new WeakSet();
+
 function count(form) {
   const boxes = [...document.querySelectorAll(`input[type=checkbox][form="${form.id}"][name]`)];
   const number = boxes.filter((one) => one.checked).length;
@@ -137,6 +140,15 @@ document.addEventListener("change", (event) => {
     count(byId(target.dataset.all));
   } else if (target.form?.matches("[data-selects]")) count(target.form);
   else if (target.form?.matches("[data-auto]")) target.form.requestSubmit();
+});
+
+// A double click is one. After a while a form can be sent again: a download leaves its page standing.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if ((event.submitter?.formMethod || form.method) !== "post") return;
+  if (sent.has(form)) event.preventDefault();
+  sent.add(form);
+  setTimeout(() => sent.delete(form), SEND_AGAIN_AFTER);
 });
 
 byId("keys-button").hidden = false;
