@@ -14,6 +14,7 @@ from benchmarks import markdown
 from benchmarks.measure import Sample, machine
 from benchmarks.runs import ROOT, Case, Samples, run_apart, run_interleaved
 from benchmarks.service import report
+from benchmarks.service.first_view import first_views
 from benchmarks.service.places import NAMES, Place, places
 from benchmarks.service.questions import QUESTIONS
 from benchmarks.service.serving import serving
@@ -23,6 +24,7 @@ from benchmarks.store.load import longest_fill
 LETTERS = 1_000_000
 COPIED = 20_000
 ASKED = 200
+VIEWS = 20
 REPEATS = 5
 
 
@@ -43,7 +45,8 @@ def main() -> None:
             _show(
                 "Service: reads", report.reads(samples, filled=filled, conditions=f"{said} {_LISTS}"), to_keep=to_keep
             )
-            _show("Console: pages", report.pages(samples, [*filled], conditions=said), to_keep=to_keep)
+            views = _look(stores, Path(name), looked=2 if given.quick else VIEWS)
+            _show("Console: pages", report.pages(samples, views, conditions=said), to_keep=to_keep)
         if given.only != "reading":
             samples = _copy(stores, min(letters, 2_000 if given.quick else COPIED), repeats=repeats)
             text = report.copying(samples, conditions=f"{conditions} {_COPYING}")
@@ -92,6 +95,15 @@ def _ask(stores: Sequence[Place], folder: Path, *, repeats: int, arguments: Mapp
         return Sample(**answer)
 
     return run_interleaved(cases, repeats=repeats, run=ask, told=_tell)
+
+
+def _look(stores: Sequence[Place], folder: Path, *, looked: int) -> Mapping[str, Sequence[float]]:
+    """The first views of visitors, by store."""
+    views = {}
+    for place in stores:
+        with serving(place.url, folder) as (url, _):
+            views[place.name] = first_views(url, looked=looked)
+    return views
 
 
 def _copy(stores: Sequence[Place], messages: int, *, repeats: int) -> Samples:

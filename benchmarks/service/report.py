@@ -11,6 +11,7 @@ from benchmarks.tables import Goal
 
 MOST_MILLIS = 100.0
 MOST_KILOBYTES = 150.0
+MOST_FIRST_VIEW = 500.0  # milliseconds
 MOST_CPU = 4.0
 
 
@@ -27,10 +28,15 @@ def reads(samples: Samples, *, filled: Mapping[str, Mapping[str, float]], condit
     return "\n\n".join([*parts, "### Filling", _filling(filled)])
 
 
-def pages(samples: Samples, stores: Sequence[str], *, conditions: str) -> str:
-    """How long pages took by store, and how large they are."""
+def pages(samples: Samples, views: Mapping[str, Sequence[float]], *, conditions: str) -> str:
+    """How long pages took by store, how large they are, and when a visitor saw the first of one."""
+    stores = [*views]
     goals = [_slowest(samples, "pages", PAGES, store=store) for store in stores]
     goals += [_largest(samples, store) for store in stores]
+    goals += [
+        Goal(f"{store}: first view, ms, Chromium", Spread.of(one * 1000 for one in times), at_most=MOST_FIRST_VIEW)
+        for store, times in views.items()
+    ]
     parts = [f"{conditions} A page is without its style and script, which a browser keeps.", tables.goals(goals)]
     for store in stores:
         parts += [f"### {store}: pages", _answers(samples, "pages", PAGES, store=store)]

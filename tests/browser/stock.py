@@ -140,7 +140,8 @@ def _everyday(now: datetime) -> Iterator[DeadLetter]:
 
 
 def _odd(mark: str, now: datetime) -> DeadLetter:
-    return _letter(Kind("orders", "shop", "ValueError", "odd", mark, Reason.INVALID), number=1, at=now)
+    kind = Kind("imports", "shop", "InvalidPayload", "expected an order", mark, Reason.INVALID)
+    return _letter(kind, number=1, at=now - timedelta(hours=5))
 
 
 def _letter(kind: Kind, *, number: int, at: datetime) -> DeadLetter:
