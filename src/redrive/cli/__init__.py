@@ -25,7 +25,7 @@ _COMMANDS = {
     "publish": "Put messages into a queue.",
     "queues": "Show queues; pause and resume consumers.",
     "dlq": "Look into a dead letter queue; send letters back or remove them.",
-    "serve": "Collect, redrive and answer the REST API, in one process.",
+    "serve": "Collect, redrive, and serve the console and the REST API, in one process.",
     "collect": "Collect dead letters into the store, and carry out redrives.",
     "letters": "Look at collected dead letters, decide about them, send them back.",
     "incidents": "Letters that failed the same way: look at them, note, assign, mute, resolve.",

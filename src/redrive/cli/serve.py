@@ -1,4 +1,4 @@
-"""`redrive serve`: collector, redriver and API in one process."""
+"""`redrive serve`: collector, redriver, API and console in one process."""
 
 import asyncio
 import sys
@@ -45,7 +45,7 @@ ALL_WORK = Work()
 
 
 def serve(*, door: Door = USUAL_DOOR, work: Work = ALL_WORK, at: AtBoth = EVERYWHERE) -> None:
-    """Collect dead letters, carry out redrives, and answer the API, until SIGTERM or SIGINT.
+    """Collect dead letters, carry out redrives, and serve the console and the API, until SIGTERM or SIGINT.
 
     From every broker of redrive.toml, or from the one that is named. Off loopback it needs a token: redrive tokens.
     """
@@ -100,7 +100,8 @@ async def _answer(settings: "Settings", sockets: Sequence[socket], *, loopback: 
         async with entrance.watched(), serving(entrance, sockets):
             freeze_startup()
             url = _url(settings.service.host, port_of(sockets))
-            tell({"url": url}, f"redrive serves on {url}, its operations are at {url}/docs", as_json=as_json)
+            said = f"redrive serves on {url}: the console there, the API's operations at {url}/docs"
+            tell({"url": url}, said, as_json=as_json)
             sys.stdout.flush()
             await stop.wait()
 

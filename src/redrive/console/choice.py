@@ -68,6 +68,8 @@ def choice_in(given: ImmutableMultiDict[str, str]) -> Choice:
     letter_ids = tuple(dict.fromkeys(one for one in given.getlist("letter_id") if one))
     chosen = filter_in(given)
     everything = given.get("all") == "true"
+    if not (letter_ids or everything or not chosen.is_empty):
+        raise ConfigError("letters: nothing was chosen; tick some letters first, or take all that match")
     if sum([bool(letter_ids), not chosen.is_empty, everything]) != 1:
         raise ConfigError("letters: expected a filter, letters that were ticked, or all of them, and only one of these")
     if len(letter_ids) > MOST_IDS:
