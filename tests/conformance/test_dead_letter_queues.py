@@ -2,8 +2,10 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.redis import RedisBroker
+from redrive.clock import SystemClock
 from redrive.core.letter import DeadLetter
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance import DeadLetterQueueSuite, DeadLetterQueueUnderTest
@@ -55,3 +57,19 @@ class TestOnRedis(DeadLetterQueueSuite):
 
         yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
         await broker.aclose()
+
+
+class TestOnKafka(DeadLetterQueueSuite):
+    @pytest.fixture
+    async def dead_letter_queue_under_test(self, kafka_url: str) -> AsyncIterator[DeadLetterQueueUnderTest]:
+        broker, look = (KafkaBroker(kafka_url, clock=SystemClock()) for _ in range(2))
+        letters = look.dead_letters("orders")
+        for entry in await letters.peek(100):
+            await letters.remove(entry.entry_id)
+
+        async def written() -> Sequence[DeadLetter]:
+            return [entry.letter for entry in await letters.peek()]
+
+        yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
+        await broker.aclose()
+        await look.aclose()

@@ -40,8 +40,13 @@ class SubscriptionMachine(RuleBasedStateMachine):
     def the_clock(self) -> ManualClock:
         return ManualClock()
 
+    def the_queue(self) -> str:
+        """Where the machine works; a server that is shared has one for each run."""
+        return QUEUE
+
     def __init__(self) -> None:
         super().__init__()
+        self.queue = self.the_queue()
         self.loop = asyncio.new_event_loop()
         self.clock = self.the_clock()
         self.broker = self.open(self.clock)
@@ -54,7 +59,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
         under_test = BrokerUnderTest(
             broker=self.broker, clock=self.clock, elapse=self._elapse, reopen=self._reopen, lease=LEASE
         )
-        self.bench = Bench(under_test, queue=QUEUE)
+        self.bench = Bench(under_test, queue=self.queue)
         self.workers = [
             self._worker(DeadLetterPlace()),
             self._worker(DeadLetterPlace(enabled=False, off="hold")),
@@ -78,7 +83,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 3), delay=DELAYS)
     def publish(self, count: int, delay: timedelta) -> None:
         bodies = [self.model.publish(self.clock.now() + delay) for _ in range(count)]
-        ids = self.run(self.broker.publish(QUEUE, [Message("", QUEUE, body) for body in bodies], delay=delay))
+        ids = self.run(self.broker.publish(self.queue, [Message("", self.queue, body) for body in bodies], delay=delay))
         self.origins.update(zip(bodies, ids, strict=True))
         self.again = None  # a producer that publishes twice has published twice
 
@@ -144,10 +149,10 @@ class SubscriptionMachine(RuleBasedStateMachine):
     @rule()
     def free(self) -> None:
         held = self.model.at(Place.HELD)
-        freed = self.run(self.broker.free(QUEUE, group=GROUP))
+        freed = self.run(self.broker.free(self.queue, group=GROUP))
         for body in held:
             self.model.begin_again(body, self.clock.now(), generations=0)
-        self.again = lambda: self._equal(0, self.run(self.broker.free(QUEUE, group=GROUP)))
+        self.again = lambda: self._equal(0, self.run(self.broker.free(self.queue, group=GROUP)))
 
         assert freed == len(held)
 
@@ -173,7 +178,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_message_is_in_exactly_one_place(self) -> None:
-        depth = self.run(self.broker.depth(QUEUE, group=GROUP))
+        depth = self.run(self.broker.depth(self.queue, group=GROUP))
         expected = self.model.counts(self.clock.now())
         dead = [entry.letter.payload for entry in self.run(self.bench.dlq.peek(1000))]
 
@@ -182,7 +187,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
 
     @invariant()
     def another_group_sees_every_message_once_and_no_redrive(self) -> None:
-        depth = self.run(self.broker.depth(QUEUE, group="audit"))
+        depth = self.run(self.broker.depth(self.queue, group="audit"))
 
         assert depth.waiting + depth.scheduled == len(self.model.records)
 
@@ -225,9 +230,9 @@ class SubscriptionMachine(RuleBasedStateMachine):
         self.again = None
 
     def _ask_in_a_pause(self, worker: int) -> None:
-        self.run(self.broker.pause(QUEUE, group=GROUP, why="the bank is down"))
+        self.run(self.broker.pause(self.queue, group=GROUP, why="the bank is down"))
         taken = self.run(self.workers[worker].fetch(3, wait=NOW)), self.run(self.workers[worker].fetch_suspect())
-        self.run(self.broker.pause(QUEUE, group=GROUP, why=None))
+        self.run(self.broker.pause(self.queue, group=GROUP, why=None))
 
         assert not any(taken)
 

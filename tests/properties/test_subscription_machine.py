@@ -1,12 +1,15 @@
 """Random moves on the subscription port, compared with a dict after each: on every broker."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
+from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.redis import RedisBroker
 from redrive.brokers.sqlite import SqliteBroker
@@ -44,6 +47,24 @@ class OnRedis(SubscriptionMachine):
         return RedisBroker(self.server.url, clock=clock)
 
 
+class OnKafka(SubscriptionMachine):
+    url: ClassVar[str]
+
+    def the_clock(self) -> ManualClock:
+        return ManualClock(datetime.now(UTC))
+
+    def open(self, clock: Clock) -> Broker:
+        return KafkaBroker(self.url, clock=clock)
+
+    def the_queue(self) -> str:
+        return f"orders-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def kafka_for_the_machine(kafka_url: str) -> None:
+    OnKafka.url = kafka_url
+
+
 @pytest.fixture
 def redis_for_the_machine(frozen_redis: tuple[RedisServer, FrozenClock]) -> None:
     OnRedis.server, OnRedis.server_clock = frozen_redis
@@ -57,3 +78,6 @@ TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=40, deadli
 
 TestOnRedis = pytest.mark.usefixtures("redis_for_the_machine")(OnRedis.TestCase)
 TestOnRedis.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+
+TestOnKafka = pytest.mark.usefixtures("kafka_for_the_machine")(OnKafka.TestCase)
+TestOnKafka.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)

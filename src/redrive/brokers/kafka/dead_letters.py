@@ -1,0 +1,139 @@
+"""The DLQ of a queue: a topic of letters, readable by anyone. What has left it is noted in the ledger."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from redrive.brokers.dlq_entry import as_send_back, letter_in
+from redrive.brokers.kafka.book import Change, Row, Rows
+from redrive.brokers.kafka.clerk import letter_record
+from redrive.brokers.kafka.office import Office
+from redrive.brokers.kafka.record import Read, plain_message
+from redrive.brokers.kafka.returning import send_back
+from redrive.brokers.kafka.transactions import Placed
+from redrive.core.errors import DeadLetterError, LetterNotFound
+from redrive.core.letter import DeadLetter
+from redrive.core.ports import DeadEntry
+
+T = TypeVar("T")
+
+_ID: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,18})")
+
+
+class KafkaDeadLetters:
+    """The `NativeDeadLetters` of the Kafka broker. An entry's id is its partition and its offset."""
+
+    def __init__(self, office: Office, calls: Executor, *, name: str, queue: str) -> None:
+        self._office = office
+        self._calls = calls
+        self._name = name
+        self._queue = queue
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def peek(self, count: int = 10, *, start: str | None = None) -> Sequence[DeadEntry]:
+        def look() -> Sequence[DeadEntry]:
+            entries = sorted(self._entries(), key=_age)
+            if start is not None:
+                first = _age(self._read(start))
+                entries = [read for read in entries if _age(read) >= first]
+            return [DeadEntry(_entry_id(read), self._letter(read)) for read in entries[: max(count, 0)]]
+
+        return await self._call(look)
+
+    async def length(self) -> int:
+        return await self._call(lambda: len(self._entries()))
+
+    async def redrive(self, entry_id: str) -> str:
+        def move() -> str:
+            read = self._find(entry_id)
+            item = as_send_back(self._letter(read))
+            (sent,) = send_back(self._office, [item], leaving={self._gone(read): Row(b"redriven")})
+            return sent
+
+        return await self._call(move)
+
+    async def remove(self, entry_id: str) -> None:
+        def strike() -> None:
+            key = self._gone(self._find(entry_id))
+            self._office.ledger.change(lambda rows: None if key in rows else Change({key: Row(b"removed")}))
+
+        await self._call(strike)
+
+    async def send(self, letter: DeadLetter) -> None:
+        try:
+            await self._call(lambda: self._send(letter))
+        except Exception as error:
+            raise DeadLetterError(f"letter {letter.letter_id} is not safe in {self._name!r}: {error}") from error
+
+    def _send(self, letter: DeadLetter) -> None:
+        self._office.topics.ensure_dlq(self._name, queue=self._queue)
+        key = f"letter:{self._name}:{letter.letter_id}:{letter.generation}"
+
+        def decide(rows: Rows) -> Change | None:
+            if key in rows and f"gone:{rows[key].value.decode()}" not in rows:
+                return None
+
+            def then(placed: Sequence[Placed]) -> dict[str, Row | None]:
+                return {key: Row(placed[0].id.encode())}
+
+            return Change({}, [letter_record(letter, dlq=self._name, now=self._office.clock.now())], then=then)
+
+        self._office.ledger.change(decide)
+
+    def _entries(self) -> list[Read]:
+        """Everything that has not left."""
+        topics = self._office.topics
+        if not topics.exists(self._name):
+            return []
+        places = topics.places(self._name)
+        starts, ends = self._office.positions.starts(places), self._office.promises.ends(places)
+        gone = self._office.ledger.refresh()
+        reads = self._office.logs.read({place: (starts[place], ends[place]) for place in places})
+        return [read for read in reads if self._gone(read) not in gone]
+
+    def _find(self, entry_id: str) -> Read:
+        read = self._read(entry_id)
+        if self._gone(read) in self._office.ledger.refresh():
+            raise self._not_found(entry_id)
+        return read
+
+    def _read(self, entry_id: str) -> Read:
+        """An entry, also one that has left. Raises `LetterNotFound`."""
+        found = _ID.fullmatch(entry_id)
+        topics = self._office.topics
+        if found is None or not topics.exists(self._name) or int(found[1]) >= topics.partitions(self._name):
+            raise self._not_found(entry_id)
+        place, offset = (self._name, int(found[1])), int(found[2])
+        start, end = self._office.positions.starts([place])[place], self._office.promises.ends([place])[place]
+        reads = self._office.logs.read({place: (offset, offset + 1)}) if start <= offset < end else ()
+        if not reads:
+            raise self._not_found(entry_id)
+        return reads[0]
+
+    def _letter(self, read: Read) -> DeadLetter:
+        entry = plain_message(read)._replace(id=_entry_id(read), headers=read.headers)
+        letter = letter_in(entry, queue=self._queue, broker=self._office.name)
+        return letter if letter.dlq_published_at else replace(letter, dlq_published_at=read.at)
+
+    def _gone(self, read: Read) -> str:
+        return f"gone:{read.id}"
+
+    def _not_found(self, entry_id: str) -> LetterNotFound:
+        return LetterNotFound(f"no entry {entry_id!r} in {self._name!r}")
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._calls, call))
+
+
+def _entry_id(read: Read) -> str:
+    return f"{read.partition}-{read.offset}"
+
+
+def _age(read: Read) -> tuple[int, int, int]:
+    return read.timestamp, read.partition, read.offset

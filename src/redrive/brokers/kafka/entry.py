@@ -1,0 +1,201 @@
+"""A message of a group, with all that is known of its attempts: in a partition, in the lane, or in the book."""
+
+import json
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from redrive.brokers.kafka.record import (
+    DUE,
+    STATE,
+    TRAIL,
+    Place,
+    Read,
+    Record,
+    from_micros,
+    instant_in,
+    plain_message,
+    state_in,
+    to_micros,
+)
+from redrive.core.attempt import Attempt, append_attempt
+from redrive.core.delivery import Delivery
+from redrive.core.message import Headers, Message, without_reserved
+from redrive.core.redrive import SendBack
+
+
+class Lease(NamedTuple):
+    """One handing-over: who has it, since when, until when."""
+
+    owner: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One message of one group. `place` and `offset` say where its current copy is."""
+
+    message: Message
+    place: Place = ("", 0)
+    offset: int = 0
+    failures: int = 0
+    crashes: int = 0
+    generation: int = 0
+    letter_id: str | None = None
+    attempts_allowed: int | None = None
+    first_attempt_at: datetime | None = None
+    trail: bytes = b""
+    due_at: datetime | None = None
+    token: int | str = 0
+    lease: Lease | None = None
+    term: int = 0  # for how long its partition is ours: it may be taken away, and come back
+
+    def failed(self, attempt: Attempt | None, *, trail: bytes, due_at: datetime) -> "Entry":
+        """The same after one more failed attempt."""
+        began = self.first_attempt_at or (attempt.started_at if attempt else None)
+        return replace(
+            self,
+            failures=self.failures + 1,
+            trail=trail or self.trail,
+            first_attempt_at=began,
+            due_at=due_at,
+            lease=None,
+        )
+
+    def crashed(self, lease: Lease, *, why: str) -> "Entry":
+        """The same after its worker died while it ran alone."""
+        attempt = Attempt(
+            number=self.failures + self.crashes + 1,
+            started_at=lease.since,
+            ended_at=max(lease.since, lease.until),
+            error_type="WorkerCrash",
+            error_message=why,
+            crash=True,
+            node=lease.owner,
+            generation=self.generation,
+        )
+        trail = append_attempt(self.trail, attempt)
+        return replace(
+            self, crashes=self.crashes + 1, trail=trail, first_attempt_at=self.first_attempt_at or lease.since
+        )
+
+    def begun_again(self) -> "Entry":
+        """The same with all its attempts before it; the trail remembers the earlier ones."""
+        return replace(self, failures=0, crashes=0, first_attempt_at=None, due_at=None, lease=None)
+
+    def delivery(self, group: str, *, now: datetime, alone: bool = False) -> Delivery:
+        """What a worker gets."""
+        return Delivery(
+            self.message,
+            group,
+            now,
+            self.failures,
+            self.crashes,
+            self.generation,
+            self.letter_id,
+            self.attempts_allowed,
+            self.first_attempt_at,
+            self.trail,
+            alone,
+            None,
+            self.token,
+            None if alone else self.due_at,
+        )
+
+    def headers(self, **more: Any) -> Headers:
+        """The message's own, and behind them what we know of it."""
+        message = self.message
+        state = {
+            "id": message.id,
+            "queue": message.queue,
+            "origin": message.origin,
+            "published": _micros(message.published_at),
+            "expires": _micros(message.expires_at),
+            "due": _micros(self.due_at),
+            "first": _micros(self.first_attempt_at),
+            "failures": self.failures,
+            "crashes": self.crashes,
+            "generation": self.generation,
+            "letter": self.letter_id,
+            "attempts": self.attempts_allowed,
+            **more,
+        }
+        told = json.dumps({name: value for name, value in state.items() if value}, separators=(",", ":")).encode()
+        trail = ((TRAIL, self.trail),) if self.trail else ()
+        return (*message.headers, *trail, (STATE, told))
+
+    def for_lane(self, lane: str, partition: int) -> Record:
+        """The copy that waits in the lane."""
+        return Record(lane, self.message.body, self.headers(), self.message.key, partition)
+
+
+def entry_in_queue(read: Read) -> Entry:
+    """A first copy."""
+    due_at = instant_in(read.headers, DUE) if read.headers else None
+    return Entry(plain_message(read), (read.topic, read.partition), read.offset, due_at=due_at)
+
+
+def entry_in_lane(read: Read, *, queue: str) -> Entry:
+    """A copy that waited in the lane; what is not ours there is taken for a message without a past."""
+    entry = entry_of(read.headers, read.value, read.key, queue=queue, id=read.id, at=read.at)
+    entry.place, entry.offset = (read.topic, read.partition), read.offset
+    return entry
+
+
+def entry_of(headers: Headers, body: bytes, key: bytes | None, *, queue: str, id: str, at: datetime) -> Entry:  # noqa: A002
+    """What `Entry.headers` wrote. `id` and `at` are those of this copy, for one that names no other."""
+    state = state_in(headers)
+    message = Message(
+        str(state.get("id") or id),
+        queue,
+        body,
+        without_reserved(headers),
+        key,
+        _instant(state.get("published")) or at,
+        _instant(state.get("expires")),
+        str(state.get("origin", "")),
+    )
+    return Entry(
+        message,
+        failures=int(state.get("failures", 0)),
+        crashes=int(state.get("crashes", 0)),
+        generation=int(state.get("generation", 0)),
+        letter_id=state.get("letter"),
+        attempts_allowed=state.get("attempts"),
+        first_attempt_at=_instant(state.get("first")),
+        trail=next((value for name, value in headers if name == TRAIL), b""),
+        due_at=_instant(state.get("due")),
+    )
+
+
+def sent_back(item: SendBack) -> Entry:
+    """A letter on its way back to its group. Its id is the place it will have in the lane."""
+    message = Message("", item.queue, item.body, without_reserved(item.headers), item.key)
+    if not item.marked:
+        return Entry(message)
+    return Entry(
+        message._replace(origin=item.origin),
+        generation=item.generation,
+        letter_id=item.letter_id,
+        attempts_allowed=item.attempts_allowed,
+    )
+
+
+def key_text(key: bytes | None) -> str | None:
+    """A key in a place that takes text only, and none that is empty."""
+    return None if key is None else f"={b64encode(key).decode()}"
+
+
+def key_of(text: str | None) -> bytes | None:
+    """The key that `key_text` wrote."""
+    return None if text is None else b64decode(text[1:])
+
+
+def _micros(at: datetime | None) -> int | None:
+    return None if at is None else to_micros(at)
+
+
+def _instant(number: Any) -> datetime | None:
+    return from_micros(number) if isinstance(number, int) else None

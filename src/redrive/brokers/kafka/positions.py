@@ -1,0 +1,118 @@
+"""Where partitions begin and end, and how far groups have come.
+
+Asked by consumers: the client's administrator answers the same questions, and brings the process down if the cluster
+does not answer it in time (librdkafka 2.16: an assertion, or memory that is freed twice).
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from threading import RLock
+from typing import Final, TypeVar
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from redrive.brokers.kafka.address import Address
+from redrive.brokers.kafka.errors import PASSING, code_of, translate
+from redrive.brokers.kafka.record import Place
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 10.0  # seconds for one answer
+_IN_ALL: Final = 30.0  # seconds for one that will come when something has passed
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_KEPT: Final = 8  # consumers, one for each group that was asked about lately
+
+
+class Positions:
+    """Offsets of partitions and of groups. Safe for many threads; every call blocks."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._lock = RLock()
+        self._consumers: dict[tuple[str, bool], Consumer] = {}
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Up to where a reader of committed messages can read now."""
+        return self.since(dict.fromkeys(places, _LATEST))
+
+    def starts(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Where partitions begin."""
+        return self.since(dict.fromkeys(places, _EARLIEST))
+
+    def since(self, times: Mapping[Place, int]) -> dict[Place, int]:
+        """The first offset written at these times, in milliseconds, or later; -1 if there is none."""
+        asked = [TopicPartition(*place, at) for place, at in times.items()]
+        return {place: offset for place, (offset, _) in self._ask("redrive..looks", asked).items()} if asked else {}
+
+    def committed(self, group: str, places: Iterable[Place], *, stable: bool = True) -> dict[Place, tuple[int, str]]:
+        """Offsets and metadata that a group has committed; what has none is left out.
+
+        With `stable`, transactions that are under way are waited for.
+        """
+        asked = [TopicPartition(*place) for place in places]
+        if not asked:
+            return {}
+        with self._lock:
+            consumer = self._consumer(group, stable=stable)
+        answer = insist(lambda: _told(consumer.committed(asked, timeout=_IN_ALL)))
+        return {place: commit for place, commit in answer.items() if commit[0] >= 0}
+
+    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+        """Set where a group that has no member begins to read."""
+        wanted = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        with self._lock:
+            consumer = self._consumer(group, stable=True)
+        insist(lambda: _told(consumer.commit(offsets=wanted, asynchronous=False) or []))
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            for consumer in self._consumers.values():
+                consumer.close()
+            self._consumers.clear()
+
+    def _ask(self, group: str, asked: list[TopicPartition]) -> dict[Place, tuple[int, str]]:
+        with self._lock:
+            consumer = self._consumer(group, stable=True)
+
+        def look() -> dict[Place, tuple[int, str]]:
+            try:
+                return _told(consumer.offsets_for_times(asked, timeout=_PATIENCE))
+            except KafkaException:
+                for topic in {each.topic for each in asked}:  # a leader may have changed: it does not ask by itself
+                    consumer.list_topics(topic, timeout=_PATIENCE)
+                raise
+
+        return insist(look)
+
+    def _consumer(self, group: str, *, stable: bool) -> Consumer:
+        key = (group, stable)
+        if key not in self._consumers:
+            if len(self._consumers) >= _KEPT:
+                self._consumers.pop(next(iter(self._consumers)))  # closed when nobody asks it any more
+            isolation = "read_committed" if stable else "read_uncommitted"
+            settings = {**self._address.of_consumer(), "group.id": group, "isolation.level": isolation}
+            self._consumers[key] = insist(lambda: Consumer(settings))
+        return self._consumers[key]
+
+
+def _told(partitions: Iterable[TopicPartition]) -> dict[Place, tuple[int, str]]:
+    found = {}
+    for each in partitions:
+        if each.error is not None:
+            raise KafkaException(each.error)
+        found[each.topic, each.partition] = (each.offset, each.metadata or "")
+    return found
+
+
+def insist(call: Callable[[], T]) -> T:
+    """The answer of a client, with our exceptions; asked again while the cluster says that this will pass."""
+    ends = time.monotonic() + _IN_ALL
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if code_of(error) not in PASSING or time.monotonic() > ends:
+                raise translate(error) from error
+        time.sleep(0.01)

@@ -1,0 +1,115 @@
+"""Records as Kafka keeps them, and messages as we know them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from redrive.core.message import RESERVED_PREFIX, Headers, Message, without_reserved
+
+Settings: TypeAlias = dict[str, str | int | float | bool]
+Place: TypeAlias = tuple[str, int]
+"""A topic and one of its partitions."""
+
+STATE: Final = "rd-state"
+TRAIL: Final = "rd-trail"
+DUE: Final = "rd-due"
+EXPIRES: Final = "rd-expires"
+ANY: Final = -1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO: Final = timedelta(microseconds=1)
+_LARGEST: Final = 200_000_000_000_000_000  # microseconds: about the year 8300
+
+
+class Record(NamedTuple):
+    """What is to be written. The timestamp is in milliseconds; 0 lets the client choose it."""
+
+    topic: str
+    value: bytes | None
+    headers: Headers = ()
+    key: bytes | None = None
+    partition: int = ANY
+    timestamp: int = 0
+
+
+class Read(NamedTuple):
+    """What was read."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: bytes
+    headers: Headers
+    key: bytes | None
+    timestamp: int
+
+    @property
+    def id(self) -> str:
+        """The name of a message of which this is the first copy."""
+        return f"{self.topic}-{self.partition}-{self.offset}"
+
+    @property
+    def at(self) -> datetime:
+        """When it was written, as its producer or the broker says."""
+        return _EPOCH + timedelta(milliseconds=max(self.timestamp, 0))
+
+
+def read_of(message: Any) -> Read:
+    """What a client handed over. A tombstone has an empty value here, and so has a header without one."""
+    headers = tuple([(name, value or b"") for name, value in message.headers() or ()])
+    offset, (_, timestamp) = message.offset(), message.timestamp()
+    return Read(message.topic(), message.partition(), offset, message.value() or b"", headers, message.key(), timestamp)
+
+
+def to_micros(at: datetime) -> int:
+    """Microseconds since 1970."""
+    return (at - _EPOCH) // _MICRO
+
+
+def from_micros(number: int) -> datetime:
+    """The instant so many microseconds after 1970."""
+    return _EPOCH + number * _MICRO
+
+
+def to_millis(at: datetime) -> int:
+    """Milliseconds since 1970, as Kafka counts."""
+    return to_micros(at) // 1000
+
+
+def plain_record(message: Message, *, now: datetime, due_at: datetime | None = None) -> Record:
+    """A first copy, for a queue. What our own headers say in it was not written by us."""
+    headers = list(without_reserved(message.headers))
+    if due_at is not None:
+        headers.append((DUE, b"%d" % to_micros(due_at)))
+    if message.expires_at is not None:
+        headers.append((EXPIRES, b"%d" % to_micros(message.expires_at)))
+    return Record(message.queue, bytes(message.body), tuple(headers), message.key, timestamp=to_millis(now))
+
+
+def plain_message(read: Read) -> Message:
+    """The message in a queue."""
+    headers = read.headers
+    expires_at = None
+    if any(name.startswith(RESERVED_PREFIX) for name, _ in headers):
+        expires_at = instant_in(headers, EXPIRES)
+        headers = without_reserved(headers)
+    return Message(read.id, read.topic, read.value, headers, read.key, read.at, expires_at)
+
+
+def instant_in(headers: Headers, name: str) -> datetime | None:
+    """An instant that one of our headers tells; None for whatever else stands there."""
+    for found, value in headers:
+        if found == name and value.isdigit() and int(value) < _LARGEST:
+            return from_micros(int(value))
+    return None
+
+
+def state_in(headers: Headers) -> dict[str, Any]:
+    """What we wrote beside a copy of a message; empty for what is none."""
+    for name, value in headers:
+        if name == STATE:
+            try:
+                found = json.loads(value)
+            except ValueError:
+                return {}
+            return found if isinstance(found, dict) else {}
+    return {}

@@ -1,0 +1,149 @@
+"""One worker's hold on a group."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from redrive.brokers.kafka import alive
+from redrive.brokers.kafka.membership import Membership
+from redrive.brokers.kafka.names import ALIVE
+from redrive.brokers.kafka.office import Office
+from redrive.core.delivery import Delivery
+from redrive.core.duration import NOW
+from redrive.core.errors import BrokerError, BrokerUnavailable
+from redrive.core.outcome import Settled, Settlement
+from redrive.core.ports import Options
+
+T = TypeVar("T")
+
+
+class KafkaSubscription:
+    """The `Subscription` of the Kafka broker. May be called from several event loops."""
+
+    def __init__(
+        self,
+        office: Office,
+        membership: Membership,
+        *,
+        options: Options,
+        incarnation: str,
+        closed: Callable[[Membership], None],
+    ) -> None:
+        self._office = office
+        self._membership = membership
+        self._options = options
+        self._incarnation = incarnation
+        self._closed = closed
+        self._open = True
+        self._has_beaten = False
+        membership.subscriptions.add(self)
+
+    @property
+    def incarnation(self) -> str:
+        return self._incarnation
+
+    async def fetch(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
+        if limit < 1:
+            return ()
+        self._membership.start()
+        ends_at = self._office.clock.now() + wait
+        listener = self._membership.bell.listen()
+        try:
+            while True:
+                listener[1].clear()
+                taken = await self._take(limit, exact=wait <= NOW)
+                if taken or wait <= NOW:
+                    return taken
+                if self._office.clock.now() >= ends_at:
+                    await self._call(self._membership.look_for_faults)
+                    return ()
+                await self._news(listener[1], until=ends_at)
+        finally:
+            self._membership.bell.unlisten(listener)
+
+    async def fetch_suspect(self) -> Delivery | None:
+        def take() -> Delivery | None:
+            now = self._office.clock.now()
+            self._membership.book.refresh()
+            self._membership.expire(now)
+            entry = self._membership.suspects.take(self._options)
+            return None if entry is None else entry.delivery(self._membership.group, now=now, alone=True)
+
+        return await self._call(take)
+
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
+        if not items:
+            return ()
+        answers = await self._call(lambda: self._membership.settle(items, self._options))
+        self._membership.bell.ring()
+        return answers
+
+    async def extend(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+        if not deliveries:
+            return ()
+        return await self._call(lambda: self._membership.extend(deliveries, self._options))
+
+    async def release(self, deliveries: Sequence[Delivery]) -> None:
+        if deliveries:
+            await self._call(lambda: self._membership.release(deliveries))
+
+    async def heartbeat(self, *, paused: str | None = None) -> int:
+        def keep_house() -> int:
+            self._office.topics.ensure(ALIVE)
+            self._office.outbox.open()
+            self._membership.expire(self._office.clock.now())
+            self._membership.book.refresh()
+            return self._membership.suspects.waiting(self._options.obituary)
+
+        suspects = await self._call(keep_house)
+        self._has_beaten = True
+        name = self._membership.queue
+        await alive.beat(self._office, name, group=self._membership.group, options=self._options, paused=paused)
+        return suspects
+
+    async def aclose(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._membership.subscriptions.discard(self)
+        with contextlib.suppress(BrokerError):  # it is not heard of any more soon after
+            if self._has_beaten:
+                name = self._membership.queue
+                await alive.sign_off(self._office, name, group=self._membership.group, options=self._options)
+        if not self._membership.subscriptions and self._membership.is_idle:
+            self._closed(self._membership)
+            await asyncio.get_running_loop().run_in_executor(None, self._membership.close)
+
+    async def _take(self, limit: int, *, exact: bool) -> Sequence[Delivery]:
+        take = self._membership.catch_up if exact else self._membership.take
+        taking = asyncio.get_running_loop().run_in_executor(self._membership.calls, take, limit, self._options)
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(self._put_back)
+            raise
+
+    def _put_back(self, taking: "asyncio.Future[list[Delivery]]") -> None:
+        """Whoever asked has gone."""
+        if not taking.cancelled() and taking.exception() is None and taking.result():
+            self._membership.calls.submit(self._membership.release, taking.result())
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        """Have something done by the thread that makes all commits; once begun, it is not left undone."""
+        if self._membership.is_closed:
+            raise BrokerUnavailable("kafka: this subscription has been closed")
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._membership.calls, call))
+
+    async def _news(self, event: asyncio.Event, *, until: datetime) -> None:
+        due_at, now = self._membership.next_due_at, self._office.clock.now()
+        if due_at is not None and due_at > now:
+            until = min(until, due_at)
+        sleeping = asyncio.ensure_future(self._office.clock.sleep(max(until - now, NOW)))
+        waiting = asyncio.ensure_future(event.wait())
+        try:
+            await asyncio.wait((sleeping, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            waiting.cancel()

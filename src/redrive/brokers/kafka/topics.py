@@ -1,0 +1,202 @@
+"""The topics of a cluster: which there are, and how those that we begin are set."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import (
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+
+from redrive.brokers.kafka import lane
+from redrive.brokers.kafka.address import Address
+from redrive.brokers.kafka.errors import code_of, translate
+from redrive.brokers.kafka.names import ALIVE, ALWAYS_THERE, LEDGER, is_private, lane_of
+from redrive.brokers.kafka.record import Place
+from redrive.core.errors import BrokerUnavailable, QueueNotFound
+from redrive.core.place import DLQ, OUTCOMES, queue_of
+
+T = TypeVar("T")
+
+PATIENCE: Final = 10.0  # seconds for an answer of the cluster
+REPLICATION: Final = 3
+_MUCH_TIME: Final = 300.0
+_KNOWN_FOR: Final = 30.0  # seconds
+DLQ_PARTITIONS: Final = 3
+LARGEST: Final = 2_097_152
+ROOM: Final = 262_144
+"""By how much a letter, or a retry, may be larger than its message."""
+_MONTH: Final = 30 * 24 * 3600 * 1000
+_SHARDS: Final = 8
+
+
+class Topics:
+    """The cluster as its administrator sees it. Safe for many threads; every call blocks."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._lock = Lock()
+        self._known: dict[str, tuple[int, float]] = {}
+        self._client: AdminClient | None = None
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client. Raises `ConfigError` for settings that it does not know."""
+        with self._lock:
+            if self._client is None:
+                self._client = ask(lambda: AdminClient(self._address.of_all()))
+            return self._client
+
+    def all(self) -> Mapping[str, int]:
+        """Every topic, with how many partitions it has."""
+        found = ask(lambda: self.admin.list_topics(timeout=PATIENCE))
+        return {name: len(topic.partitions) for name, topic in found.topics.items()}
+
+    def brokers(self) -> int:
+        """How many brokers the cluster has."""
+        return len(ask(lambda: self.admin.list_topics(ALWAYS_THERE, timeout=PATIENCE)).brokers)
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has. Raises `QueueNotFound`."""
+        count, until = self._known.get(topic, (0, 0.0))
+        if time.monotonic() > until:
+            found = ask(lambda: self.admin.list_topics(topic, timeout=PATIENCE)).topics[topic]
+            if found.error is not None or not found.partitions:
+                self._known.pop(topic, None)
+                raise QueueNotFound(f"kafka: no topic {topic!r}")
+            count = len(found.partitions)
+            self._known[topic] = (count, time.monotonic() + _KNOWN_FOR)
+        return count
+
+    def places(self, topic: str) -> list[Place]:
+        """Every partition of a topic. Raises `QueueNotFound`."""
+        return [(topic, number) for number in range(self.partitions(topic))]
+
+    def exists(self, topic: str) -> bool:
+        """Whether the cluster has this topic."""
+        try:
+            return self.partitions(topic) > 0
+        except QueueNotFound:
+            return False
+
+    def ensure(self, topic: str) -> int:
+        """Begin a topic if it is not there; return how many partitions it has."""
+        with suppress(QueueNotFound):
+            return self.partitions(topic)
+        size = self._size_of(topic) if is_private(topic) or queue_of(DLQ, topic) else 0
+        self._begin(topic, largest=size)
+        return self._appeared(topic)
+
+    def ensure_dlq(self, topic: str, *, queue: str) -> None:
+        """Begin a DLQ, under whatever name, with room for the largest letter of its queue."""
+        if not self.exists(topic):
+            self._begin(topic, largest=self._room_for(queue), dlq=True)
+            self._appeared(topic)
+
+    def ensure_lane(self, queue: str, group: str) -> int:
+        """Begin the lane of a group."""
+        name = lane_of(queue, group)
+        if not self.exists(name):
+            self._begin(name, largest=self._room_for(queue), shards=min(self.ensure(queue), _SHARDS))
+        return self._appeared(name)
+
+    def identity(self, topic: str) -> str:
+        """The id that Kafka gave to this life of a topic."""
+        futures = ask(lambda: self.admin.describe_topics(TopicCollection([topic]), request_timeout=PATIENCE))
+        return str(result_of(futures[topic]).topic_id)
+
+    def trim(self, low: Mapping[Place, int]) -> None:
+        """Delete what lies below these offsets. The client does not survive a timeout here: it has much time."""
+        wanted = [TopicPartition(*place, offset) for place, offset in low.items() if offset > 0]
+        if wanted:
+            for future in ask(lambda: self.admin.delete_records(wanted, request_timeout=_MUCH_TIME)).values():
+                result_of(future)
+
+    def settings(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The settings of topics."""
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        futures = ask(lambda: self.admin.describe_configs(resources, request_timeout=PATIENCE)) if resources else {}
+        return {
+            resource.name: {name: entry.value for name, entry in result_of(future).items()}
+            for resource, future in futures.items()
+        }
+
+    def described(self) -> Mapping[str, Any]:
+        """Every topic, with its partitions and their copies."""
+        return ask(lambda: self.admin.list_topics(timeout=PATIENCE)).topics
+
+    def broker_settings(self) -> dict[str, str]:
+        """The settings of one of the brokers."""
+        broker = min(ask(lambda: self.admin.list_topics(ALWAYS_THERE, timeout=PATIENCE)).brokers)
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        (future,) = ask(lambda: self.admin.describe_configs([resource], request_timeout=PATIENCE)).values()
+        return {name: entry.value for name, entry in result_of(future).items()}
+
+    def _begin(self, topic: str, *, largest: int, dlq: bool = False, shards: int = 1) -> None:
+        count, settings = self._shape(topic, largest=largest, dlq=dlq, shards=shards)
+        if dlq or is_private(topic) or queue_of(DLQ, topic) or queue_of(OUTCOMES, topic):
+            replication = self._address.replication or min(REPLICATION, max(self.brokers(), 1))
+        else:
+            replication = self._address.replication or -1
+        new = NewTopic(topic, num_partitions=count, replication_factor=replication, config=settings)
+        future = ask(lambda: self.admin.create_topics([new], request_timeout=PATIENCE))[topic]
+        try:
+            future.result()
+        except KafkaException as error:
+            if code_of(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise translate(error) from error
+
+    def _shape(self, topic: str, *, largest: int, dlq: bool, shards: int) -> tuple[int, dict[str, str]]:
+        size = {"max.message.bytes": f"{largest}"} if largest else {}
+        if topic == ALIVE:
+            return 1, {"retention.ms": "3600000", "segment.ms": "600000"}
+        if topic == LEDGER or topic.endswith(".book"):
+            compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": "3600000"}
+            return 1, compact | size
+        if is_private(topic):
+            return lane.COUNT * shards, {"retention.ms": "-1", "retention.bytes": "-1"} | size
+        if dlq or queue_of(DLQ, topic):
+            kept = {"retention.ms": f"{_MONTH}", "retention.bytes": "-1", "compression.type": "snappy"}
+            return DLQ_PARTITIONS, kept | size
+        if queue_of(OUTCOMES, topic):
+            return 1, {"retention.ms": f"{_MONTH}", "retention.bytes": "-1"}
+        return self._address.partitions or -1, {}
+
+    def _size_of(self, topic: str) -> int:
+        return self._room_for(queue_of(DLQ, topic) or topic.partition("..")[0])
+
+    def _room_for(self, queue: str) -> int:
+        """What a letter of the largest message of a queue may need."""
+        if not self.exists(queue):
+            return LARGEST
+        told = self.settings([queue])[queue].get("max.message.bytes", "0")
+        return max(LARGEST, int(told) + ROOM)
+
+    def _appeared(self, topic: str) -> int:
+        """Wait until the cluster knows of a topic that was begun."""
+        ends = time.monotonic() + PATIENCE
+        while True:
+            with suppress(QueueNotFound):
+                return self.partitions(topic)
+            if time.monotonic() > ends:
+                raise BrokerUnavailable(f"kafka: {topic!r} was begun and does not appear")
+            time.sleep(0.01)
+
+
+def ask(call: Callable[[], T]) -> T:
+    """The answer of the client, with our exceptions."""
+    try:
+        return call()
+    except KafkaException as error:
+        raise translate(error) from error
+
+
+def result_of(future: Any) -> Any:
+    """The answer of the cluster, with our exceptions."""
+    return ask(future.result)

@@ -1,0 +1,25 @@
+"""Planted bugs inside the Kafka adapter: mistakes that consumers of topics make. Those of `bugs.py` come on top."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from redrive.brokers.kafka.entry import Entry
+from redrive.brokers.kafka.notes import Notes
+from redrive.brokers.kafka.record import Record
+from redrive.brokers.kafka.window import Window
+
+
+def commit_beside_the_transaction() -> None:
+    """Write the letter first, and commit the offset when that is done."""
+
+    def carry_out(
+        self: Notes, entries: Sequence[Entry], records: Sequence[Record], *, then: Callable[[], object]
+    ) -> None:
+        self._pen.carry_out(records)
+        self.commit(Window.finish, entries)
+        then()
+
+    Notes.carry_out = carry_out  # type: ignore[method-assign]
+
+
+BUGS: Final[Mapping[str, Callable[[], None]]] = {bug.__name__: bug for bug in (commit_beside_the_transaction,)}
