@@ -23,9 +23,9 @@ from benchmarks.store.load import longest_fill
 
 LETTERS = 1_000_000
 COPIED = 20_000
-ASKED = 200
+ASKED = 100
 VIEWS = 20
-REPEATS = 5
+REPEATS = 3
 
 
 def main() -> None:
