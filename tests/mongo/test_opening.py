@@ -102,7 +102,7 @@ async def test_a_server_that_is_not_there_is_unavailable(open_store: OpenStore) 
 
 
 async def test_a_store_comes_back_with_its_server(fresh_mongodb: MongoServer, open_store: OpenStore) -> None:
-    store = open_store(f"{fresh_mongodb.url}/letters?serverSelectionTimeoutMS=200")
+    store = open_store(f"{fresh_mongodb.url}/letters?serverSelectionTimeoutMS=3000")  # it looks again every half second
     await store.collect([letter("a")])
     fresh_mongodb.kill()
     for call in (store.stats, lambda: store.collect([letter("b")])):
