@@ -9,7 +9,7 @@ PARALLEL := --numprocesses auto --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit coverage check fmt crash failover screenshots bench-redis bench-service bench-sqlite bench-store clean
+.PHONY: help setup run test test-unit coverage check fmt crash crash-kafka failover screenshots bench-redis bench-service bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ fmt: setup ## Format the code and mend what can be mended by machine
 
 crash: setup ## Kill workers for a long time and account for every message
 	@$(BIN)/python -m tests.crash $(ARGS)
+
+crash-kafka: setup ## Kill workers and the broker on Kafka: the short form, and its planted bugs
+	@REDRIVE_CRASH_KAFKA=1 $(BIN)/python -m pytest tests/crash/test_kafka.py tests/crash/test_kafka_controls.py $(ARGS)
 
 failover: setup ## Kill Redis primaries under load, and count what is lost by durability
 	@$(BIN)/python -m tests.redis.failover $(ARGS)

