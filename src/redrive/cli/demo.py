@@ -32,7 +32,9 @@ async def demo(
     *,
     seconds: Annotated[float | None, Parameter(help="How long; until Ctrl-C unless told.")] = None,
     rate: Annotated[float, Parameter(help="Messages published per second; 40 unless told.")] = 40,
-    browser: Annotated[bool, Parameter(help="Open the console in a browser, where there is a screen.")] = True,
+    browser: Annotated[
+        bool, Parameter(negative="--no-browser", help="Open the console in a browser, where there is a screen.")
+    ] = True,
     json: Annotated[bool, Parameter(help="Print nothing but the end, as JSON.")] = False,
 ) -> Exit:
     """See it work: a queue, workers that fail and die, and where every message ends up.
