@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHONS ?= python3 python3.13 python3.12 python3.11
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
-PARALLEL := --numprocesses auto --dist worksteal
+# By file, in order: what a test leaves in a shared server is met only by those that have always come after it.
+PARALLEL := --numprocesses auto --dist loadfile
 ARGS ?=
 
 .DEFAULT_GOAL := help

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.redis import RedisServer
 from tests.unit.cli.conftest import Said, Shop
 
 SEED = {"payload": '{"id": 1}', "original_message_id": "1-1", "error_type": "ValueError", "error_message": "no"}
@@ -42,9 +43,9 @@ def test_an_absent_dlq_has_length_zero(run: Run, queue: str) -> None:
     assert (said.status, said.out) == (0, "0\n")
 
 
-def test_what_was_published_is_shown_among_the_queues(run: Run, queue: str) -> None:
-    published = run("publish", queue, '{"id": 1}')
-    queues = run("queues", "--json")
+def test_what_was_published_is_shown_among_the_queues(run: Run, queue: str, fresh_redis: RedisServer) -> None:
+    published = run("publish", queue, '{"id": 1}', broker=fresh_redis.url)
+    queues = run("queues", "--json", broker=fresh_redis.url)  # all of them: others leave strange ones behind
 
     assert published.status == 0
     assert queue in queues.out
