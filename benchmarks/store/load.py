@@ -9,7 +9,7 @@ from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
 
-NOW = datetime(2030, 1, 31, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)  # pages ask for the last day
 HOURS = 30 * 24
 QUEUES = [f"queue-{number}" for number in range(8)]
 TYPES = [f"shop.errors.Error{number}" for number in range(24)]
