@@ -131,6 +131,8 @@ async def test_a_client_that_leaves_calls_its_request_off() -> None:
         asking.cancel()
         await server.gone(1)
 
+        assert (len(server.visits), server.left) == (1, 1)
+
 
 async def test_the_headers_of_a_call_name_its_request() -> None:
     async with a_door() as (door, _), httpx2.AsyncClient() as client:

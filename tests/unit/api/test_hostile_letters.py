@@ -81,7 +81,7 @@ async def test_any_headers_can_be_looked_at(headers: tuple[tuple[str, bytes], ..
     async with Stage(settings=OFTEN) as stage:
         await stage.collect(1, headers=headers)
 
-        await look_everywhere(stage)
+        assert await look_everywhere(stage)
 
 
 async def test_any_text_of_an_error_can_be_looked_at() -> None:

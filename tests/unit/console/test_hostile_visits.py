@@ -135,7 +135,8 @@ async def test_signing_in_leads_back_to_a_letter_with_any_id(letter_id: str) -> 
         sent = await stage.get(f"/letters/{quote(quote(letter_id, safe=''))}?view=text")
         form = (await stage.see(sent.headers["location"])).form("/sign-in")
         answer = await stage.post(form.action, {**form.fields, "token": secret})
-        await stage.follow(answer)
+
+        assert letter_id in (await stage.follow(answer)).text
 
 
 async def test_who_is_signed_in_and_follows_a_link_from_elsewhere_can_go_on() -> None:
