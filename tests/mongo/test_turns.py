@@ -22,8 +22,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def journal_of(store: MongoStore) -> Journal:
-    home = store._database._home  # noqa: SLF001 - a test stands in its way
-    assert home is not None
+    home = store._database._lodging.at_home()  # noqa: SLF001 - a test stands in its way
     return home._journal  # noqa: SLF001
 
 

@@ -163,7 +163,7 @@ def test_a_store_moves_to_the_next_event_loop_when_the_first_is_closed(postgres_
     async def look() -> int:
         await store.collect([letter("a")])
         total = (await store.stats()).total
-        await store._database._home.aclose()  # type: ignore[attr-defined]  # noqa: SLF001 - leave no connection behind
+        await store._database._lodging.at_home().aclose()  # type: ignore[attr-defined]  # noqa: SLF001 - leave no connection behind
         return total
 
     assert [asyncio.run(look()), asyncio.run(look())] == [1, 1]

@@ -6,6 +6,7 @@ from datetime import datetime
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.reason import Reason
+from redrive.core.seal import sealed_by
 
 _PAYLOAD = 64 * 1024
 
@@ -58,6 +59,11 @@ class Query:
         """What the letter's fields of the same names must be equal to."""
         return {name: wanted for name in _EQUAL if (wanted := getattr(self, name)) is not None}
 
+    def asked(self) -> set[str]:
+        """The names of what it is about, beside states."""
+        others = [name for name in ("from_at", "to_at", "text") if getattr(self, name) is not None]
+        return {*self.equal_to(), *others}
+
 
 _EQUAL = (
     *("reason", "broker", "queue", "error_type", "error_code", "fingerprint"),
@@ -70,7 +76,8 @@ def searchable_text(letter: DeadLetter) -> str:
 
     It holds neither NUL nor lone surrogates, so that every store can keep it.
     """
-    payload = (letter.payload or b"")[:_PAYLOAD].decode("utf-8", "replace")
+    kept = b"" if sealed_by(letter) else letter.payload or b""
+    payload = kept[:_PAYLOAD].decode("utf-8", "replace")
     parts = (letter.letter_id, letter.original_message_id, letter.error_type, letter.error_message, payload)
     text = "\n".join(parts).lower().replace("\x00", "\N{REPLACEMENT CHARACTER}")
     return text.encode("utf-8", "replace").decode()

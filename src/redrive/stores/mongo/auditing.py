@@ -7,11 +7,12 @@ from typing import Any
 from redrive.core.audit import Act, AuditRecord, chained
 from redrive.core.ports.store import Page
 from redrive.stores.cursor import number_of, page_of
+from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.mongo import edits
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import AUDIT, DOWN, UP, Shelves
-from redrive.stores.mongo.values import from_json, from_number, from_text, to_json, to_number, to_text
+from redrive.stores.mongo.values import to_text
 from redrive.stores.witness import Link, Touched, records_of
 
 _APART = ("seq", "at", "count", "detail")
@@ -73,10 +74,10 @@ async def _all(shelves: Shelves) -> AsyncIterator[AuditRecord]:
 
 def _to_document(one: AuditRecord) -> Document:
     said = {name: to_text(getattr(one, name)) for name in _TEXTS}
-    return {"_id": one.seq, "at": to_number(one.at), "count": one.count, "detail": to_json(one.detail), **said}
+    return {"_id": one.seq, "at": microseconds(one.at), "count": one.count, "detail": to_json(one.detail), **said}
 
 
 def _to_record(document: Mapping[str, Any]) -> AuditRecord:
-    said = {name: from_text(document[name]) for name in _TEXTS}
-    at, detail = from_number(document["at"]), from_json(document["detail"])
+    said = {name: unescaped(document[name]) for name in _TEXTS}
+    at, detail = instant(document["at"]), from_json(document["detail"])
     return AuditRecord(seq=document["_id"], at=at, count=document["count"], detail=detail, **said)

@@ -8,12 +8,12 @@ from redrive.core.audit import Act
 from redrive.core.life import Life, send
 from redrive.core.ports.store import Claimed, Edit
 from redrive.core.redrive import ItemStatus, Redrive, RedriveState
+from redrive.stores.exact import unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.mongo import auditing, edits, items, tallies
 from redrive.stores.mongo.documents import SPOT, Document, from_bytes, moved, to_headers, to_life, to_spot
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import CHUNK, ITEMS, LETTERS
-from redrive.stores.mongo.values import from_text
 from redrive.stores.witness import Touched
 
 _METADATA = ("broker", "group", "original_message_id", "payload_sha256")
@@ -30,15 +30,15 @@ class _Loaded(NamedTuple):
 
     @property
     def letter_id(self) -> str:
-        return from_text(self.document["letter_id"])
+        return unescaped(self.document["letter_id"])
 
     @property
     def can_be_sent(self) -> bool:
         return self.edit is not None or self.document["redrive"]["payload"] is not None
 
     def touched(self, *, redrive_id: str, generation: int) -> Touched:
-        before = from_text(self.document["dlq_metadata"]["payload_sha256"])
-        after = from_text(self.document["redrive"]["sent_sha256"])
+        before = unescaped(self.document["dlq_metadata"]["payload_sha256"])
+        after = unescaped(self.document["redrive"]["sent_sha256"])
         return Touched(self.letter_id, before, after, {"redrive": redrive_id, "generation": generation})
 
     def claimed(self, *, generation: int, step: int) -> Claimed:
@@ -47,13 +47,13 @@ class _Loaded(NamedTuple):
             letter_id=self.letter_id,
             generation=generation,
             step=step,
-            broker=from_text(said["broker"]),
-            queue=from_text(said["queue"]),
-            group=from_text(said["group"]),
+            broker=unescaped(said["broker"]),
+            queue=unescaped(said["queue"]),
+            group=unescaped(said["group"]),
             body=from_bytes(kept["payload"]) if edit is None else edit.body,
             headers=to_headers(kept["headers"]) if edit is None else edit.headers,
             key=from_bytes(kept["key"]),
-            origin=from_text(said["original_message_id"]),
+            origin=unescaped(said["original_message_id"]),
             edits=kept["edits"],
         )
 
@@ -124,10 +124,10 @@ async def _load(draft: Draft, chosen: Sequence[Document]) -> dict[str, _Loaded]:
     """The letters of items, by their ids as they are kept."""
     names = [item["letter_id"] for item in chosen]
     documents = await draft.shelves.among(LETTERS, "letter_id", names, fields=_FIELDS)
-    latest = {from_text(one["letter_id"]): [one["redrive"]["edits"]] for one in documents if one["redrive"]["edits"]}
+    latest = {unescaped(one["letter_id"]): [one["redrive"]["edits"]] for one in documents if one["redrive"]["edits"]}
     edited = await edits.numbered(draft.shelves, latest)
     loaded = {}
     for one in documents:
-        (edit,) = edited.get(from_text(one["letter_id"]), (None,))
+        (edit,) = edited.get(unescaped(one["letter_id"]), (None,))
         loaded[one["letter_id"]] = _Loaded(one, edit)
     return loaded

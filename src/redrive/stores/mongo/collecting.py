@@ -10,6 +10,7 @@ from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
 from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome
+from redrive.stores.exact import unescaped
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger
 from redrive.stores.mongo import auditing, items, tallies
@@ -26,7 +27,7 @@ from redrive.stores.mongo.documents import (
 )
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import ABSENT, LETTERS
-from redrive.stores.mongo.values import from_text, texts, to_text
+from redrive.stores.mongo.values import texts, to_text
 from redrive.stores.witness import Touched
 
 _OWN = ("generation", "version", "died_before", "note", "news", "outcomes", "edits", "sent_sha256", "attempts")
@@ -45,7 +46,7 @@ class _Change(NamedTuple):
     @property
     def sent_sha256(self) -> str:
         """The hash of what would have been sent back."""
-        return "" if self.known is None else from_text(self.known["redrive"]["sent_sha256"])
+        return "" if self.known is None else unescaped(self.known["redrive"]["sent_sha256"])
 
 
 async def collect(
@@ -73,8 +74,8 @@ async def collect(
 async def _hear(draft: Draft, news: Mapping[str, News]) -> list[_Change]:
     names = texts(news)
     found = await draft.shelves.among(LETTERS, "letter_id", names, fields=_KNOWN)
-    known = {from_text(one["letter_id"]): one for one in found}
-    absent = {from_text(one["_id"]): one for one in await draft.shelves.among(ABSENT, "_id", names)}
+    known = {unescaped(one["letter_id"]): one for one in found}
+    absent = {unescaped(one["_id"]): one for one in await draft.shelves.among(ABSENT, "_id", names)}
     changes = []
     for letter_id, about in news.items():
         one, gone = known.get(letter_id), absent.get(letter_id)
@@ -162,4 +163,4 @@ def _write_death(draft: Draft, change: _Change, *, number: int | None, ledger: L
         if kept["edits"]:
             own["sent_sha256"] = kept["sent_sha256"]
         draft.put(LETTERS, document)
-    return from_text(own["sent_sha256"])
+    return unescaped(own["sent_sha256"])

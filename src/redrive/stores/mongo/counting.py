@@ -11,11 +11,12 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Dimension, IncidentChange, IncidentRow, Page, Stats
 from redrive.stores.cursor import mark, mark_of, page_of
+from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.mongo import auditing
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import DEATHS, DOWN, INCIDENTS, LETTERS, TALLIES, UP, Shelves
 from redrive.stores.mongo.tallies import put_incident, to_incident
-from redrive.stores.mongo.values import from_number, from_text, texts, to_number, to_text
+from redrive.stores.mongo.values import texts, to_text
 
 _FAILED_AT = "redrive.failed_at"
 
@@ -34,7 +35,7 @@ async def stats(shelves: Shelves, queue: str | None, *, states: Sequence[LetterS
     for one in await shelves.many(TALLIES, where):
         places.add((one["queue"], one["state"]))
         for name, counted in by.items():
-            counted[from_text(one[name])] += one["n"]
+            counted[unescaped(one[name])] += one["n"]
     ends = [end for place in sorted(places) for end in await _ends(shelves, *place)]
     return Stats(
         total=by["state"].total(),
@@ -56,7 +57,7 @@ async def _ends(shelves: Shelves, queue: str, state: str) -> list[datetime]:
         for direction in (UP, DOWN)
         for one in await shelves.many(LETTERS, where, fields=fields, order=[(_FAILED_AT, direction)], limit=1)
     ]
-    return [from_number(one["redrive"]["failed_at"]) for one in found]
+    return [instant(one["redrive"]["failed_at"]) for one in found]
 
 
 async def trends(
@@ -65,14 +66,14 @@ async def trends(
     """Deaths per hour, by one dimension."""
     # Every dimension counts every death: that of the queue, which is in each document, needs none of its own.
     name, dimension = ("queue", "reason") if by == "queue" else ("name", by)
-    hour = {"$gte": to_number(since)} | ({} if until is None else {"$lt": to_number(until)})
+    hour = {"$gte": microseconds(since)} | ({} if until is None else {"$lt": microseconds(until)})
     where: dict[str, Any] = {"dimension": dimension, "hour": hour}
     if queue is not None:
         where["queue"] = to_text(queue)
     hours: dict[int, Counter[str]] = {}
     for one in await shelves.many(DEATHS, where):
-        hours.setdefault(one["hour"], Counter())[from_text(one[name])] += one["n"]
-    return [(from_number(at), hours[at]) for at in sorted(hours)]
+        hours.setdefault(one["hour"], Counter())[unescaped(one[name])] += one["n"]
+    return [(instant(at), hours[at]) for at in sorted(hours)]
 
 
 async def incidents(shelves: Shelves, *, state: str | None, limit: int, after: str | None) -> Page[IncidentRow]:
@@ -80,7 +81,7 @@ async def incidents(shelves: Shelves, *, state: str | None, limit: int, after: s
     behind = mark_of(after)
     where: dict[str, Any] = {} if state is None else {"state": state}
     if behind is not None:
-        at, name = to_number(behind[0]), to_text(behind[1])
+        at, name = microseconds(behind[0]), to_text(behind[1])
         where["$or"] = [{"last_at": {"$lt": at}}, {"last_at": at, "_id": {"$lt": name}}]
     order = [("last_at", DOWN), ("_id", DOWN)]
     found = await shelves.many(INCIDENTS, where, fields={"hours": 0}, order=order, limit=limit + 1)

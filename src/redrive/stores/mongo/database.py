@@ -10,8 +10,9 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import AutoReconnect, ConfigurationError, InvalidURI, PyMongoError, ServerSelectionTimeoutError
 from pymongo.uri_parser import parse_uri
 
-from redrive.core.errors import ConfigError, StoreError, StoreUnavailable
+from redrive.core.errors import ConfigError, StoreUnavailable
 from redrive.core.url import mask_url
+from redrive.stores.home import Errands, Lodging
 from redrive.stores.mongo.address import Address
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
@@ -45,8 +46,7 @@ class MongoDatabase:
         self._address = Address.of(url)
         self._shown = mask_url(url)
         self._settings = _settings_for(self._address.url, shown=self._shown)
-        self._home: _Home | None = None
-        self._closed = False
+        self._lodging = Lodging(self._open, shown=self._shown)
 
     async def read(self, call: Callable[Concatenate[Shelves, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a call that only reads. It may see a change of many documents while it is being carried out."""
@@ -61,52 +61,29 @@ class MongoDatabase:
 
     async def aclose(self) -> None:
         """Finish what runs, and close. Idempotent."""
-        self._closed = True
-        home, self._home = self._home, None
-        if home is not None and home.loop is asyncio.get_running_loop():
-            await home.aclose()
+        await self._lodging.aclose()
 
     async def _run(self, work: Callable[["_Home"], Coroutine[Any, Any, T]]) -> T:
         with translated(self._shown):
-            home = self._at_home()
+            home = self._lodging.at_home()
             return await home.carry_out(work(home))
 
-    def _at_home(self) -> "_Home":
-        if self._closed:
-            raise StoreError(f"{self._shown}: the store has been closed")
-        loop = asyncio.get_running_loop()
-        if self._home is None or self._home.loop.is_closed():
-            client: AsyncMongoClient[Document] = AsyncMongoClient(self._address.url, tz_aware=True, **self._settings)
-            self._home = _Home(loop, client, self._address)
-        if self._home.loop is not loop:
-            raise StoreError(f"{self._shown}: the store is in use on another event loop; open one for each")
-        return self._home
+    def _open(self, loop: asyncio.AbstractEventLoop) -> "_Home":
+        client: AsyncMongoClient[Document] = AsyncMongoClient(self._address.url, tz_aware=True, **self._settings)
+        return _Home(loop, client, self._address)
 
 
-class _Home:
+class _Home(Errands):
     """A client on its event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client: AsyncMongoClient[Document], address: Address) -> None:
-        self.loop = loop
+        super().__init__(loop)
         self._client = client
         self._shelves = Shelves(client[address.database], address.collection)
         self._journal = Journal(self._shelves)
         self._alone = asyncio.Lock()
         self._preparing = asyncio.Lock()
         self._ready = False
-        self._at_work: set[asyncio.Task[Any]] = set()
-
-    async def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
-        """Work that goes on even if its caller is cancelled."""
-        task = self.loop.create_task(work)
-        self._at_work.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._at_work.discard(task)
-        if not task.cancelled():
-            task.exception()  # looked at: if its caller has gone, nobody else does, and asyncio would log it
 
     async def read(self, call: Callable[[Shelves], Awaitable[T]]) -> T:
         await self._prepare()
@@ -121,7 +98,7 @@ class _Home:
         raise StoreUnavailable("others take the turn again and again before a change is made")
 
     async def aclose(self) -> None:
-        await asyncio.gather(*self._at_work, return_exceptions=True)
+        await self.finish()
         with suppress(TimeoutError, PyMongoError):  # a server that is gone does not say goodbye
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._client.close()

@@ -20,20 +20,10 @@ from redrive.core.query import searchable_text
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.wire.plain import as_millis
+from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.ledger import Spot
 from redrive.stores.mongo import ticket
-from redrive.stores.mongo.values import (
-    from_json,
-    from_maybe,
-    from_number,
-    from_text,
-    from_word,
-    texts,
-    to_json,
-    to_number,
-    to_text,
-    to_word,
-)
+from redrive.stores.mongo.values import from_maybe, from_word, texts, to_text, to_word
 
 Document = dict[str, Any]
 
@@ -75,7 +65,7 @@ def to_document(letter: DeadLetter, life: Life, *, number: int, now: datetime) -
         "dlq_metadata": _metadata(letter),
         "redrive": {
             **to_life_fields(life),
-            **{name: to_number(getattr(letter, name)) for name in _INSTANTS},
+            **{name: microseconds(getattr(letter, name)) for name in _INSTANTS},
             "news": number,
             "note": "",
             "died_before": [],
@@ -111,7 +101,7 @@ def to_letter(document: Mapping[str, Any]) -> DeadLetter:
     values["reason"] = Reason(said["reason"])
     return DeadLetter(
         **values,
-        letter_id=from_text(document["letter_id"]),
+        letter_id=unescaped(document["letter_id"]),
         payload=from_bytes(kept["payload"]),
         key=from_bytes(kept["key"]),
         headers=to_headers(kept["headers"]),
@@ -129,11 +119,11 @@ def to_row(document: Mapping[str, Any]) -> LetterRow:
             values[name] = from_word(said[_SAID_AS.get(name, name)])
     return LetterRow(
         **values,
-        letter_id=from_text(document["letter_id"]),
-        failed_at=from_number(kept["failed_at"]),
+        letter_id=unescaped(document["letter_id"]),
+        failed_at=instant(kept["failed_at"]),
         retry_count=said["retry_count"],
         life=to_life(document),
-        note=from_text(kept["note"]),
+        note=unescaped(kept["note"]),
     )
 
 
@@ -157,7 +147,7 @@ def to_spot(document: Mapping[str, Any]) -> Spot:
     """Where a letter is counted, from what `SPOT` reads."""
     said = document["dlq_metadata"]
     queue, error_type, reason, fingerprint = (
-        from_text(said[name]) for name in ("queue", "error_type", "reason", "fingerprint")
+        unescaped(said[name]) for name in ("queue", "error_type", "reason", "fingerprint")
     )
     return Spot(queue, STATES[document["redrive"]["state"]], error_type, reason, fingerprint)
 
@@ -184,7 +174,7 @@ def from_headers(headers: Headers) -> list[Document]:
 
 def to_headers(kept: Sequence[Document]) -> Headers:
     """The headers that are kept so."""
-    return tuple((from_text(one["name"]), bytes(one["value"])) for one in kept)
+    return tuple((unescaped(one["name"]), bytes(one["value"])) for one in kept)
 
 
 def from_outcome(outcome: RedriveOutcome) -> Document:
@@ -195,7 +185,7 @@ def from_outcome(outcome: RedriveOutcome) -> Document:
     return {
         "generation": outcome.generation,
         "succeeded": outcome.succeeded,
-        "reported_at": to_number(outcome.reported_at),
+        "reported_at": microseconds(outcome.reported_at),
         "queue": queue,
         "group": group,
         "message_id": message_id,
@@ -211,11 +201,11 @@ def to_outcome(kept: Mapping[str, Any], *, letter_id: str) -> RedriveOutcome:
         letter_id,
         generation=kept["generation"],
         succeeded=kept["succeeded"],
-        reported_at=from_number(kept["reported_at"]),
-        queue=from_text(kept["queue"]),
-        group=from_text(kept["group"]),
-        message_id=from_text(kept["message_id"]),
+        reported_at=instant(kept["reported_at"]),
+        queue=unescaped(kept["queue"]),
+        group=unescaped(kept["group"]),
+        message_id=unescaped(kept["message_id"]),
         attempts=kept["attempts"],
-        app_version=from_text(kept["app_version"]),
-        node=from_text(kept["node"]),
+        app_version=unescaped(kept["app_version"]),
+        node=unescaped(kept["node"]),
     )

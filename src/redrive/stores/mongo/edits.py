@@ -6,9 +6,10 @@ from typing import Any
 from bson import Binary
 
 from redrive.core.ports.store import Edit
+from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.mongo.documents import Document, from_headers, to_headers
 from redrive.stores.mongo.shelves import EDITS, LETTERS, Shelves
-from redrive.stores.mongo.values import from_number, from_text, key_of, texts, to_number, to_text
+from redrive.stores.mongo.values import key_of, texts, to_text
 
 
 def name_of(letter_id: str, number: int) -> str:
@@ -25,7 +26,7 @@ def to_document(letter_id: str, number: int, edit: Edit) -> Document:
         "body": Binary(edit.body),
         "headers": from_headers(edit.headers),
         "by": to_text(edit.by),
-        "edited_at": to_number(edit.edited_at),
+        "edited_at": microseconds(edit.edited_at),
     }
 
 
@@ -34,8 +35,8 @@ def to_edit(document: Mapping[str, Any]) -> Edit:
     return Edit(
         body=bytes(document["body"]),
         headers=to_headers(document["headers"]),
-        by=from_text(document["by"]),
-        edited_at=from_number(document["edited_at"]),
+        by=unescaped(document["by"]),
+        edited_at=instant(document["edited_at"]),
     )
 
 
@@ -50,4 +51,4 @@ async def sent_hashes(shelves: Shelves, letter_ids: Sequence[str]) -> dict[str, 
     """The hash of what would be sent back, for those of these letters that are there."""
     fields = {"letter_id": 1, "redrive.sent_sha256": 1}
     found = await shelves.among(LETTERS, "letter_id", texts(dict.fromkeys(letter_ids)), fields=fields)
-    return {from_text(one["letter_id"]): from_text(one["redrive"]["sent_sha256"]) for one in found}
+    return {unescaped(one["letter_id"]): unescaped(one["redrive"]["sent_sha256"]) for one in found}

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, answered, left, sent
+from redrive.stores.exact import microseconds, unescaped
 from redrive.stores.hearing import Answer
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import CHUNK, ITEMS, LETTERS, REDRIVES, UP, Shelves
-from redrive.stores.mongo.values import from_text, key_of, texts, to_number, to_text
+from redrive.stores.mongo.values import key_of, texts, to_text
 
 _LEFT = {status.value: left(status) for status in ItemStatus if left(status) is not status}
 _OUT = [status.value for status in ItemStatus if status.out]
@@ -48,9 +49,9 @@ async def answer(draft: Draft, answers: Sequence[Answer]) -> None:
         by_message[one.letter_id, one.generation].append(one)
     names = texts(dict.fromkeys(one.letter_id for one in answers))
     for item in await draft.shelves.among(ITEMS, "letter_id", names):
-        status, version = ItemStatus(item["status"]), from_text(item["app_version"])
-        for one in by_message.get((from_text(item["letter_id"]), item["generation"]), ()):
-            same = one.fingerprint == from_text(item["fingerprint"])
+        status, version = ItemStatus(item["status"]), unescaped(item["app_version"])
+        for one in by_message.get((unescaped(item["letter_id"]), item["generation"]), ()):
+            same = one.fingerprint == unescaped(item["fingerprint"])
             status, version = answered(status, succeeded=one.fingerprint is None, same=same), one.app_version
         fields = {"status": status.value, "app_version": to_text(version)}
         if any(item[name] != value for name, value in fields.items()):
@@ -71,13 +72,17 @@ async def record_sent(draft: Draft, redrive_id: str, messages: Mapping[str, str]
     for item in await draft.shelves.among(ITEMS, "_id", [*names], fields={"status": 1, "generation": 1}):
         if item["generation"] is not None:
             status = sent(ItemStatus(item["status"])).value
-            fields = {"status": status, "message_id": to_text(names[item["_id"]]), "sent_at": to_number(at)}
+            fields = {"status": status, "message_id": to_text(names[item["_id"]]), "sent_at": microseconds(at)}
             draft.set(ITEMS, item["_id"], fields)
 
 
 async def expire_some(draft: Draft, redrive_id: str, *, before: datetime, quiet: bool) -> int:
     """Items sent before then and not heard of: failed if that was reported, else unconfirmed or quiet."""
-    where = {"redrive_id": to_text(redrive_id), "status": ItemStatus.SENT.value, "sent_at": {"$lt": to_number(before)}}
+    where = {
+        "redrive_id": to_text(redrive_id),
+        "status": ItemStatus.SENT.value,
+        "sent_at": {"$lt": microseconds(before)},
+    }
     found = await draft.shelves.many(ITEMS, where, limit=CHUNK)
     fields = {"letter_id": 1, "redrive.outcomes": 1}
     letters = await draft.shelves.among(LETTERS, "letter_id", [item["letter_id"] for item in found], fields=fields)
@@ -114,7 +119,7 @@ async def out(draft: Draft, letter_ids: Sequence[str]) -> set[str]:
     for item in found:
         if item["redrive_id"] in ended:
             draft.set(ITEMS, item["_id"], {"status": ItemStatus.UNCONFIRMED.value})
-    return {from_text(item["letter_id"]) for item in found if item["redrive_id"] not in ended}
+    return {unescaped(item["letter_id"]) for item in found if item["redrive_id"] not in ended}
 
 
 async def progress(shelves: Shelves, redrive_id: str, *, steps: int) -> Progress:
@@ -130,7 +135,7 @@ async def progress(shelves: Shelves, redrive_id: str, *, steps: int) -> Progress
         step, status, version = group["_id"]["step"], ItemStatus(group["_id"]["status"]), group["_id"]["app_version"]
         counted[step][status] = counted[step].get(status, 0) + group["n"]
         if status is ItemStatus.SUCCEEDED and version:
-            versions.add(from_text(version))
+            versions.add(unescaped(version))
     return Progress(tuple(counted), tuple(sorted(versions)))
 
 
@@ -144,5 +149,5 @@ async def redrives_of(shelves: Shelves, letter_ids: Sequence[str]) -> dict[str, 
     order = {one["redrive_id"]: one["_id"] for one in redrives}
     found: defaultdict[str, list[str]] = defaultdict(list)
     for item in sorted((one for one in items if one["redrive_id"] in order), key=lambda one: order[one["redrive_id"]]):
-        found[from_text(item["letter_id"])].append(from_text(item["redrive_id"]))
+        found[unescaped(item["letter_id"])].append(unescaped(item["redrive_id"]))
     return dict(found)

@@ -12,13 +12,14 @@ from redrive.core.life import LetterState, Life, discard
 from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.query import Query
 from redrive.stores.editing import refuse_edit
+from redrive.stores.exact import unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.mongo import auditing, edits, items, tallies
 from redrive.stores.mongo.documents import SPOT, Document, moved, to_letter, to_life, to_outcome, to_spot
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.searching import Search, first
 from redrive.stores.mongo.shelves import ABSENT, CHUNK, EDITS, LETTERS, Shelves
-from redrive.stores.mongo.values import from_text, texts, to_text
+from redrive.stores.mongo.values import texts, to_text
 from redrive.stores.witness import Touched
 
 _OWN = ("generation", "version", "edits", "sent_sha256")
@@ -37,14 +38,14 @@ async def get_many(shelves: Shelves, letter_ids: Sequence[str]) -> list[StoredLe
     """Letters whole, in the order asked, each once; those that are not there are left out."""
     names = [*dict.fromkeys(letter_ids)]
     documents = await shelves.among(LETTERS, "letter_id", texts(names), fields={"redrive.text": 0})
-    kept = {from_text(one["letter_id"]): one for one in documents}
+    kept = {unescaped(one["letter_id"]): one for one in documents}
     changed = await edits.numbered(shelves, {name: range(1, one["redrive"]["edits"] + 1) for name, one in kept.items()})
     sent = await items.redrives_of(shelves, [*kept])
     return [
         StoredLetter(
             letter=to_letter(kept[name]),
             life=to_life(kept[name]),
-            note=from_text(kept[name]["redrive"]["note"]),
+            note=unescaped(kept[name]["redrive"]["note"]),
             edits=tuple(changed[name]),
             outcomes=tuple(to_outcome(one, letter_id=name) for one in kept[name]["redrive"]["outcomes"]),
             redrive_ids=tuple(sent.get(name, ())),
@@ -111,7 +112,7 @@ async def purge_some(draft: Draft, chosen: Mapping[int, int], *, act: Act) -> in
     there = {one["_id"] for one in await draft.shelves.among(ABSENT, "_id", [one["letter_id"] for one in documents])}
     ledger = Ledger()
     for document in documents:
-        letter_id, kept = from_text(document["letter_id"]), document["redrive"]
+        letter_id, kept = unescaped(document["letter_id"]), document["redrive"]
         ledger.move(to_spot(document), None)
         draft.remove(LETTERS, document["_id"])
         for number in range(1, kept["edits"] + 1):
@@ -137,7 +138,7 @@ async def _move(draft: Draft, moves: Sequence[tuple[Document, Life]]) -> None:
 
 async def _by_id(draft: Draft, letter_ids: Sequence[str]) -> dict[str, Document]:
     found = await draft.shelves.among(LETTERS, "letter_id", texts(letter_ids), fields=_BRIEF)
-    return {from_text(one["letter_id"]): one for one in found}
+    return {unescaped(one["letter_id"]): one for one in found}
 
 
 async def _one(draft: Draft, letter_id: str) -> Document:
@@ -152,8 +153,8 @@ def _not_found(letter_id: str) -> LetterNotFound:
 
 
 def _touched(document: Document, detail: dict[str, Any]) -> Touched:
-    sent = from_text(document["redrive"]["sent_sha256"])
-    return Touched(from_text(document["letter_id"]), sent, sent, detail)
+    sent = unescaped(document["redrive"]["sent_sha256"])
+    return Touched(unescaped(document["letter_id"]), sent, sent, detail)
 
 
 def _from_to(document: Document, state: str) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from collections import Counter
 from dataclasses import replace
 
 from redrive.core.ports.store import Recount
+from redrive.stores.exact import unescaped
 from redrive.stores.mongo.documents import SPOT, to_spot
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import CHUNK, INCIDENTS, LETTERS, TALLIES, UP
 from redrive.stores.mongo.tallies import put_incident, to_incident
-from redrive.stores.mongo.values import from_text, key_of, texts
+from redrive.stores.mongo.values import key_of, texts
 
 _STATE = ("queue", "state", "error_type", "reason")
 
@@ -50,7 +51,7 @@ async def _mend_tallies(draft: Draft, states: Counter[tuple[str, ...]]) -> int:
 async def _mend_incidents(draft: Draft, total: Counter[str], unsettled: Counter[str]) -> int:
     mended = 0
     for one in await draft.shelves.many(INCIDENTS, {}, fields={"hours": 0}):
-        name, row = from_text(one["_id"]), to_incident(one)
+        name, row = unescaped(one["_id"]), to_incident(one)
         after = replace(row, open=unsettled[name], total=total[name])
         if after.state == "open" and not after.open:
             after = replace(after, state="resolved")

@@ -10,22 +10,13 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.ports.store import Claimed, Page
 from redrive.core.redrive import Planned, Progress, Redrive, RedriveState, Target
 from redrive.stores.cursor import number_of, page_of
+from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.marking import marked
 from redrive.stores.mongo import auditing, claiming, items
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import DOWN, REDRIVES, UP, Shelves
-from redrive.stores.mongo.values import (
-    from_json,
-    from_maybe,
-    from_number,
-    from_text,
-    from_word,
-    to_json,
-    to_number,
-    to_text,
-    to_word,
-)
+from redrive.stores.mongo.values import from_maybe, from_word, to_text, to_word
 
 _JSON = ("steps", "targets", "failed_on")
 _INSTANTS = ("created_at", "ended_at")
@@ -45,7 +36,7 @@ async def create(draft: Draft, planned: Redrive, *, count: int, act: Act, owner:
     if await _found(draft.shelves, planned.redrive_id) is not None:
         return
     number = draft.next_numbers("redrive", 1)
-    own = {"operation_id": to_text(act.operation_id), "owner": to_text(owner), "owned_until": to_number(until)}
+    own = {"operation_id": to_text(act.operation_id), "owner": to_text(owner), "owned_until": microseconds(until)}
     draft.add(REDRIVES, {"_id": number, **_to_document(planned), **own})
     await auditing.record(draft, act, (), count=count)
 
@@ -73,7 +64,7 @@ async def unfinished(shelves: Shelves) -> list[Redrive]:
 async def claim(draft: Draft, redrive_id: str, *, step: int, limit: int, now: datetime) -> list[Claimed]:
     """Claim letters of a step."""
     document = await _document(draft.shelves, redrive_id)
-    operation_id = from_text(document["operation_id"])
+    operation_id = unescaped(document["operation_id"])
     return await claiming.claim(
         draft, _to_redrive(document), step=step, limit=limit, operation_id=operation_id, now=now
     )
@@ -83,9 +74,9 @@ async def take(draft: Draft, redrive_id: str, *, owner: str, now: datetime, unti
     """Be the one redriver until then."""
     document = await _document(draft.shelves, redrive_id)
     held_until = from_maybe(document["owned_until"])
-    if from_text(document["owner"]) != owner and held_until is not None and held_until > now:
+    if unescaped(document["owner"]) != owner and held_until is not None and held_until > now:
         return False
-    draft.set(REDRIVES, document["_id"], {"owner": to_text(owner), "owned_until": to_number(until)})
+    draft.set(REDRIVES, document["_id"], {"owner": to_text(owner), "owned_until": microseconds(until)})
     return True
 
 
@@ -136,7 +127,7 @@ def _to_document(redrive: Redrive) -> Document:
     return {
         **{name: getattr(redrive, name) for name in _PLAIN},
         **{name: to_word(getattr(redrive, name)) for name in _TEXTS},
-        **{name: to_number(getattr(redrive, name)) for name in _INSTANTS},
+        **{name: microseconds(getattr(redrive, name)) for name in _INSTANTS},
         **{name: to_json(getattr(redrive, name)) for name in _JSON},
         "report_within": redrive.report_within.total_seconds(),
     }
@@ -149,7 +140,7 @@ def _to_redrive(document: Mapping[str, Any]) -> Redrive:
         **values
         | {
             "state": RedriveState(document["state"]),
-            "created_at": from_number(document["created_at"]),
+            "created_at": instant(document["created_at"]),
             "ended_at": from_maybe(document["ended_at"]),
             "report_within": timedelta(seconds=document["report_within"]),
             "steps": tuple(from_json(document["steps"])),

@@ -13,10 +13,11 @@ from typing import Any
 from redrive.core.ports.store import Count, LetterRow, Page
 from redrive.core.query import Query
 from redrive.stores.cursor import number_of
+from redrive.stores.exact import microseconds
 from redrive.stores.mongo.documents import LISTED, Document, path_of, to_row
 from redrive.stores.mongo.journal import last_numbers
 from redrive.stores.mongo.shelves import DOWN, LETTERS, TALLIES, UP, Shelves
-from redrive.stores.mongo.values import is_plain, to_number, to_text
+from redrive.stores.mongo.values import is_plain, to_text
 
 PATIENCE = 0.25  # seconds
 FIRST_WINDOW = 20_000
@@ -32,14 +33,9 @@ class Search:
     query: Query
     newest_first: bool = True
 
-    def asked(self) -> set[str]:
-        """What the query is about, beside states."""
-        others = [name for name in ("from_at", "to_at", "text") if getattr(self.query, name) is not None]
-        return {*self.query.equal_to(), *others}
-
     def is_indexed(self) -> bool:
         """Whether an index leads to exactly these letters, or to a few more."""
-        asked = self.asked()
+        asked = self.query.asked()
         return not asked or (len(asked) == 1 and asked <= _LEADING) or "dlq_entry_id" in asked
 
     def filter(self, *, above: int, below: int) -> Document:
@@ -48,7 +44,7 @@ class Search:
         where: Document = {path_of(name): to_text(wanted) for name, wanted in query.equal_to().items()}
         if query.states:
             where["redrive.state"] = {"$in": [state.value for state in query.states]}
-        failed_at = {"$gte": to_number(query.from_at), "$lt": to_number(query.to_at)}
+        failed_at = {"$gte": microseconds(query.from_at), "$lt": microseconds(query.to_at)}
         if given := {sign: number for sign, number in failed_at.items() if number is not None}:
             where["redrive.failed_at"] = given
         if query.text:
@@ -116,7 +112,7 @@ async def select(shelves: Shelves, query: Query, *, limit: int) -> list[LetterRo
 async def count(shelves: Shelves, query: Query, *, cap: int) -> Count:
     """How many there are: from the tally, or counted up to the cap and for a bounded time."""
     search = Search(query)
-    if search.asked() <= _TALLIED:
+    if search.query.asked() <= _TALLIED:
         return Count(await _tallied(shelves, query))
     give_up_at = time.monotonic() + PATIENCE
     number = 0

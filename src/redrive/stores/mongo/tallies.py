@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from redrive.core.ports.store import IncidentRow
+from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.memory.incidents import changed
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import DEATHS, INCIDENTS, TALLIES
-from redrive.stores.mongo.values import from_number, from_text, key_of, texts, to_number, to_text
+from redrive.stores.mongo.values import key_of, texts, to_text
 
 _STATE = ("queue", "state", "error_type", "reason")
 _DEATH = ("dimension", "name", "queue")
@@ -37,7 +38,7 @@ def _by_dimension(ledger: Ledger) -> dict[str, tuple[Document, int]]:
     counts: Counter[tuple[str, int, str, str]] = Counter()
     for death, number in ledger.deaths.items():
         for dimension in ("reason", "error_type", "error_code"):
-            counts[dimension, to_number(death.hour) or 0, getattr(death, dimension), death.queue] += number
+            counts[dimension, microseconds(death.hour) or 0, getattr(death, dimension), death.queue] += number
     found = {}
     for key, number in counts.items():
         dimension, hour, name, queue = key
@@ -72,38 +73,38 @@ def put_incident(draft: Draft, before: IncidentRow | None, after: IncidentRow) -
         "error_message": error_message,
         "open": after.open,
         "total": after.total,
-        "first_at": to_number(after.first_at),
-        "last_at": to_number(after.last_at),
+        "first_at": microseconds(after.first_at),
+        "last_at": microseconds(after.last_at),
         "queues": texts(after.queues),
         "note": note,
         "assignee": assignee,
     }
     name = to_text(after.fingerprint)
-    hours = {str(to_number(hour)): number for hour, number in after.hours}
+    hours = {str(microseconds(hour)): number for hour, number in after.hours}
     if before is None:
         draft.add(INCIDENTS, {"_id": name, **document, "hours": hours})
         return
-    had = {str(to_number(hour)): number for hour, number in before.hours}
+    had = {str(microseconds(hour)): number for hour, number in before.hours}
     later = {f"hours.{hour}": number for hour, number in hours.items() if had.get(hour) != number}
     draft.set(INCIDENTS, name, document | later)
 
 
 def to_incident(document: Mapping[str, Any]) -> IncidentRow:
     """The incident that is kept so; without its hours, if they were not read."""
-    name = from_text(document["_id"])
+    name = unescaped(document["_id"])
     hours = sorted((int(hour), number) for hour, number in document.get("hours", {}).items())
     return IncidentRow(
         incident_id=name,
         fingerprint=name,
-        error_type=from_text(document["error_type"]),
-        error_message=from_text(document["error_message"]),
+        error_type=unescaped(document["error_type"]),
+        error_message=unescaped(document["error_message"]),
         open=document["open"],
         total=document["total"],
-        first_at=from_number(document["first_at"]),
-        last_at=from_number(document["last_at"]),
-        queues=tuple(sorted(map(from_text, document["queues"]))),
+        first_at=instant(document["first_at"]),
+        last_at=instant(document["last_at"]),
+        queues=tuple(sorted(map(unescaped, document["queues"]))),
         state=document["state"],
-        note=from_text(document["note"]),
-        assignee=from_text(document["assignee"]),
-        hours=tuple((from_number(hour), number) for hour, number in hours),
+        note=unescaped(document["note"]),
+        assignee=unescaped(document["assignee"]),
+        hours=tuple((instant(hour), number) for hour, number in hours),
     )

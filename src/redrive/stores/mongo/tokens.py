@@ -9,11 +9,12 @@ from typing import Any
 from redrive.core.access import Role, Token
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
+from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.mongo import auditing
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import DOWN, TOKENS, UP, Shelves
-from redrive.stores.mongo.values import from_maybe, from_number, from_text, to_number, to_text
+from redrive.stores.mongo.values import from_maybe, to_text
 from redrive.stores.witness import about_token
 
 _LOOKED_UP = 16  # digits of a hash that the database compares; what its timing could tell ends with them
@@ -46,7 +47,7 @@ async def revoke(draft: Draft, token_id: str, *, at: datetime, act: Act) -> Toke
     token = _to_token(found)
     if token.revoked_at is None:
         token = replace(token, revoked_at=at)
-        draft.set(TOKENS, found["_id"], {"revoked_at": to_number(at)})
+        draft.set(TOKENS, found["_id"], {"revoked_at": microseconds(at)})
         await auditing.record(draft, about_token(act, token), ())
     return token
 
@@ -57,20 +58,20 @@ def _to_document(token: Token, sha256: str) -> Document:
         "sha256": sha256,
         "name": to_text(token.name),
         "role": token.role.value,
-        "created_at": to_number(token.created_at),
+        "created_at": microseconds(token.created_at),
         "created_by": to_text(token.created_by),
-        "expires_at": to_number(token.expires_at),
-        "revoked_at": to_number(token.revoked_at),
+        "expires_at": microseconds(token.expires_at),
+        "revoked_at": microseconds(token.revoked_at),
     }
 
 
 def _to_token(document: Mapping[str, Any]) -> Token:
     return Token(
-        token_id=from_text(document["_id"]),
-        name=from_text(document["name"]),
+        token_id=unescaped(document["_id"]),
+        name=unescaped(document["name"]),
         role=Role(document["role"]),
-        created_at=from_number(document["created_at"]),
-        created_by=from_text(document["created_by"]),
+        created_at=instant(document["created_at"]),
+        created_by=unescaped(document["created_by"]),
         expires_at=from_maybe(document["expires_at"]),
         revoked_at=from_maybe(document["revoked_at"]),
     )

@@ -11,7 +11,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from redrive.stores.sql.types import escaped
+from redrive.stores.exact import escaped
 
 
 def among(column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Dialect, Table, Update, bindparam
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from redrive.stores.sql.types import Instant, Json, Text, dumped, escaped, microseconds
+from redrive.stores.exact import microseconds
+from redrive.stores.sql.types import Instant, Json, Text, dumped, written
 from redrive.stores.sql.upsert import Insert, insert
 
 Column = Iterable[Any]
@@ -71,7 +72,7 @@ def _inserting(table: Table, names: tuple[str, ...]) -> Insert:
 
 def _texts(column: Column) -> Column:
     together = "".join(filter(None, column))
-    return column if together.isascii() and "\x00" not in together else map(escaped, column)
+    return column if together.isascii() and "\x00" not in together else map(written, column)
 
 
 _KEPT_AS: dict[type, Callable[[Column], Column]] = {

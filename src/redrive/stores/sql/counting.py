@@ -12,11 +12,12 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Dimension, IncidentChange, IncidentRow, Page, Stats
 from redrive.stores.cursor import mark, mark_of, page_of
+from redrive.stores.exact import instant, unescaped
 from redrive.stores.sql import auditing
 from redrive.stores.sql.among import among
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.tables import incident, incident_hour, incident_queue, letter, tally_death, tally_state
-from redrive.stores.sql.types import Number, instant, unescaped
+from redrive.stores.sql.types import Number
 
 _PLACES = 100
 

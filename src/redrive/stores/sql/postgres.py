@@ -18,8 +18,9 @@ from uuid import uuid4
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from redrive.core.errors import ConfigError, MissingExtra, StoreError
+from redrive.core.errors import ConfigError, MissingExtra
 from redrive.core.url import mask_url
+from redrive.stores.home import Errands, Lodging
 from redrive.stores.sql import schema
 from redrive.stores.sql.errors import translated, was_undone
 
@@ -59,10 +60,9 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self._open_engine = _engine_for(url)
-        self._home: _Home | None = None
-        self._closed = False
+        self._shown = mask_url(url)
+        open_engine = _engine_for(url)
+        self._lodging = Lodging(lambda loop: _Home(loop, open_engine()), shown=self._shown)
 
     async def read(self, call: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(lambda home: home.read(lambda connection: call(connection, *args, **kwargs)))
@@ -71,51 +71,25 @@ class PostgresDatabase:
         return await self._run(lambda home: home.write(lambda connection: call(connection, *args, **kwargs)))
 
     async def aclose(self) -> None:
-        self._closed = True
-        home, self._home = self._home, None
-        if home is not None and home.loop is asyncio.get_running_loop():
-            await home.aclose()
+        await self._lodging.aclose()
 
     async def _run(self, work: Callable[["_Home"], Coroutine[Any, Any, T]]) -> T:
-        with translated(mask_url(self._url)):
-            home = self._at_home()
+        with translated(self._shown):
+            home = self._lodging.at_home()
             return await home.carry_out(work(home))
 
-    def _at_home(self) -> "_Home":
-        if self._closed:
-            raise StoreError(f"{mask_url(self._url)}: the store has been closed")
-        loop = asyncio.get_running_loop()
-        if self._home is None or self._home.loop.is_closed():
-            self._home = _Home(loop, self._open_engine())
-        if self._home.loop is not loop:
-            raise StoreError(f"{mask_url(self._url)}: the store is in use on another event loop; open one for each")
-        return self._home
 
-
-class _Home:
+class _Home(Errands):
     """An engine on its event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: AsyncEngine) -> None:
-        self.loop = loop
+        super().__init__(loop)
         self._engine = engine
         # One state of the data for all statements of a call: nothing vanishes between a list and its rows.
         self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._alone = asyncio.Lock()  # who waits for the others' lock keeps a connection: one of ours does
         self._preparing = asyncio.Lock()
         self._ready = False
-        self._at_work: set[asyncio.Task[Any]] = set()
-
-    async def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
-        """Work that goes on even if its caller is cancelled: half a statement would cost the connection."""
-        task = self.loop.create_task(work)
-        self._at_work.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._at_work.discard(task)
-        if not task.cancelled():
-            task.exception()  # looked at: if its caller has gone, nobody else does, and asyncio would log it
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         await self._prepare()
@@ -127,7 +101,7 @@ class _Home:
             return await self._change(call)
 
     async def aclose(self) -> None:
-        await asyncio.gather(*self._at_work, return_exceptions=True)
+        await self.finish()
         with suppress(TimeoutError):  # a server that is gone does not say goodbye
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._engine.dispose()

@@ -39,20 +39,15 @@ class Search:
     query: Query
     newest_first: bool = True
 
-    def asked(self) -> set[str]:
-        """What the query is about, beside states."""
-        others = [name for name in ("from_at", "to_at", "text") if getattr(self.query, name) is not None]
-        return {*self.query.equal_to(), *others}
-
     def is_led(self) -> bool:
         """Whether it is about something whose letters an index has in order, those that are settled apart."""
-        asked = self.asked()
+        asked = self.query.asked()
         few = bool(self.query.states) and _FEW.issuperset(self.query.states)
         return "dlq_entry_id" not in asked and not asked.isdisjoint(_LEADING) and not few
 
     def groups(self) -> Sequence[States]:
         """States to look at one group after the other, so that an index leads to each; none if any state will do."""
-        if "dlq_entry_id" in self.asked():
+        if "dlq_entry_id" in self.query.asked():
             return [self.query.states] if self.query.states else ()
         if not self.is_led():
             return [(state,) for state in self.query.states]
@@ -61,7 +56,7 @@ class Search:
 
     def first_window(self) -> int:
         """How many numbers to look through at first: all, if an index leads to exactly these letters or a few more."""
-        asked = self.asked()
+        asked = self.query.asked()
         if not asked or "dlq_entry_id" in asked:
             return _ALL
         if len(asked) > 1 or not self.is_led():
@@ -102,7 +97,7 @@ def select_rows(connection: Connection, query: Query, *, limit: int) -> list[Let
 def count(connection: Connection, query: Query, *, cap: int) -> Count:
     """How many there are: from the tally, or counted up to the cap and for a bounded time."""
     search = Search(query)
-    if search.asked() <= _TALLIED:
+    if search.query.asked() <= _TALLIED:
         return Count(_tallied(connection, query))
     give_up_at = time.monotonic() + PATIENCE
     number = 0

@@ -1,19 +1,12 @@
 """Column types that keep every value exactly, on every database."""
 
-import json
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Dialect, Integer, LargeBinary, String, TypeDecorator
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_ESCAPED = "\ufdd0"  # no character: a text that begins with it was written by us
-_UNSAFE = re.compile("[\x00\ud800-\udfff]")
-_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
-_decode = json.JSONDecoder().decode
+from redrive.stores.exact import ESCAPED, escaped, from_json, instant, microseconds, to_json, unescaped
 
 Number = BigInteger().with_variant(Integer(), "sqlite")
 """A whole number; on SQLite a primary key of this type is the row's own number."""
@@ -31,7 +24,7 @@ class Text(TypeDecorator[str]):
     cache_ok = True
 
     def bind_processor(self, dialect: Dialect) -> Callable[[str | None], str | None]:  # noqa: ARG002 - their shape
-        return escaped
+        return written
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[str | None], str | None]:  # noqa: ARG002
         return _read_text
@@ -66,39 +59,20 @@ class Json(TypeDecorator[Any]):
         return _read_json
 
 
-def escaped(text: str | None) -> str | None:
-    """The text as it is kept: different texts stay different."""
-    if text is None or (text.isascii() and "\x00" not in text):
-        return text
-    if _UNSAFE.search(text) or text.startswith(_ESCAPED):
-        return _ESCAPED + json.dumps(text)
-    return text
-
-
-def unescaped(kept: str) -> str:
-    """The text that is kept so."""
-    return str(json.loads(kept[1:])) if kept.startswith(_ESCAPED) else kept
-
-
-def microseconds(at: datetime | None) -> int | None:
-    """Whole microseconds since 1970."""
-    return None if at is None else (at - _EPOCH) // _MICROSECOND
-
-
-def instant(number: int) -> datetime:
-    """The instant so many microseconds after 1970 began."""
-    return _EPOCH + timedelta(microseconds=number)
-
-
 def dumped(value: Any) -> bytes | None:
     """A value as JSON; bytes are JSON already."""
     if not value:
         return None
-    return value if isinstance(value, bytes) else _encode(value).encode()
+    return value if isinstance(value, bytes) else to_json(value).encode()
+
+
+def written(text: str | None) -> str | None:
+    """A text that may be none, as it is kept."""
+    return None if text is None else escaped(text)
 
 
 def _read_text(kept: str | None) -> str | None:
-    return unescaped(kept) if kept and kept[0] == _ESCAPED else kept
+    return unescaped(kept) if kept and kept[0] == ESCAPED else kept
 
 
 def _read_instant(number: int | None) -> datetime | None:
@@ -106,4 +80,4 @@ def _read_instant(number: int | None) -> datetime | None:
 
 
 def _read_json(kept: bytes | None) -> Any:
-    return None if kept is None else _decode(kept.decode())
+    return None if kept is None else from_json(kept.decode())
