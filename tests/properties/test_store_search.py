@@ -18,6 +18,7 @@ from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.stores.mongo import searching as mongo_searching
 from redrive.stores.sql import searching
+from redrive.stores.sql import texts as sql_texts
 from redrive.testing.conformance.store.bench import AT, an_act, an_outcome, letter
 from tests.properties.recount import DIMENSIONS
 from tests.properties.stores import both_stores
@@ -139,36 +140,41 @@ histories, questions = st.lists(steps, max_size=6), st.lists(queries, min_size=1
 patiently = patch.multiple(searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
 impatiently = patch.multiple(searching, FIRST_WINDOW=1, PATIENCE=-1)
 patiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
+few_enough = st.sampled_from([1, 3, 1000])  # from how many letters on a text counts as held by many
 impatiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, PATIENCE=-1)
 
 
 @settings(max_examples=60)
-@given(histories, questions)
-def test_every_store_sees_what_the_memory_store_sees(empty_file: Path, history: list[Step], asked: list[Query]) -> None:
-    with patiently:
+@given(histories, questions, few_enough)
+def test_every_store_sees_what_the_memory_store_sees(
+    empty_file: Path, history: list[Step], asked: list[Query], few: int
+) -> None:
+    with patiently, patch.object(sql_texts, "FEW", few):
         asyncio.run(compare(empty_file, history, asked))
 
 
 @settings(max_examples=20)
-@given(st.lists(letters(), max_size=8), queries)
-def test_impatient_pages_miss_nothing(empty_file: Path, batch: list[DeadLetter], query: Query) -> None:
-    with impatiently:
+@given(st.lists(letters(), max_size=8), queries, few_enough)
+def test_impatient_pages_miss_nothing(empty_file: Path, batch: list[DeadLetter], query: Query, few: int) -> None:
+    with impatiently, patch.object(sql_texts, "FEW", few):
         asyncio.run(compare_pages(empty_file, batch, query))
 
 
 @settings(max_examples=20)
-@given(histories, questions)
+@given(histories, questions, few_enough)
 def test_postgres_sees_what_the_memory_store_sees(
-    shared_postgres: str, history: list[Step], asked: list[Query]
+    shared_postgres: str, history: list[Step], asked: list[Query], few: int
 ) -> None:
-    with patiently:
+    with patiently, patch.object(sql_texts, "FEW", few):
         asyncio.run(compare(shared_postgres, history, asked))
 
 
 @settings(max_examples=10)
-@given(st.lists(letters(), max_size=8), queries)
-def test_impatient_pages_of_postgres_miss_nothing(shared_postgres: str, batch: list[DeadLetter], query: Query) -> None:
-    with impatiently:
+@given(st.lists(letters(), max_size=8), queries, few_enough)
+def test_impatient_pages_of_postgres_miss_nothing(
+    shared_postgres: str, batch: list[DeadLetter], query: Query, few: int
+) -> None:
+    with impatiently, patch.object(sql_texts, "FEW", few):
         asyncio.run(compare_pages(shared_postgres, batch, query))
 
 

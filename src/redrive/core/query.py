@@ -71,6 +71,11 @@ _EQUAL = (
 )
 
 
+def is_searchable(text: str) -> bool:
+    """Whether a text may be part of what a search looks at: it is one, without NUL and lone surrogates."""
+    return bool(text) and "\x00" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 def searchable_text(letter: DeadLetter) -> str:
     """What a search for text looks at, in lower case: ids, the error, and the first 64 KiB of the payload as text.
 

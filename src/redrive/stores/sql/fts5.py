@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, column, func, literal_
 from redrive.stores.sql.tables import letter_text
 
 _GRAM = 3
-_MOST_GRAMS = 32
+_MOST_GRAMS = 16
 _index = table("letter_index", column("rowid"), column("text"))
 
 
@@ -61,11 +61,25 @@ def matching(wanted: str, *, above: int, below: int, indexed: int) -> Select[Any
     return select(found.union_all(rest).subquery().c[0])
 
 
+def few(connection: Connection, wanted: str, *, most: int, indexed: int) -> Sequence[int] | None:
+    """The numbers of all texts that hold `wanted`; None if `most` or more may do so, also those not indexed yet."""
+    if len(wanted) < _GRAM:
+        return None
+    matches = select(_index.c.rowid).where(literal_column("letter_index").op("MATCH")(_grams(wanted)))
+    found = [*connection.execute(matches.limit(most)).scalars()]
+    behind = [*connection.execute(select(letter_text.c.seq).where(letter_text.c.seq > indexed).limit(most)).scalars()]
+    if len(found) + len(behind) >= most:
+        return None
+    holding = select(letter_text.c.seq).where(letter_text.c.seq.in_(found + behind), _holds(wanted))
+    return [*connection.execute(holding).scalars()]
+
+
 def _holds(wanted: str) -> ColumnElement[bool]:
     return func.instr(letter_text.c.text, wanted) > 0
 
 
 def _grams(wanted: str) -> str:
-    """Every three characters that follow each other, as a query of FTS5."""
+    """Three characters that follow each other, at all places of a short text and some of a long one, for FTS5."""
     grams = list(dict.fromkeys(wanted[start : start + _GRAM] for start in range(len(wanted) - _GRAM + 1)))
-    return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in grams[:_MOST_GRAMS])
+    some = grams[:: -(-len(grams) // _MOST_GRAMS)]
+    return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in some)

@@ -1,7 +1,8 @@
 """Finding letters by number, piece by piece, so that no question holds anybody up for long.
 
-A question that an index answers is asked at once. Any other looks through windows of numbers, each larger than the one
-before, until it has what it wants or has looked for long enough; a cursor says where to go on.
+A question that an index answers is asked at once, and so is one for a text that few letters hold. Any other looks
+through windows of numbers, each larger than the one before, until it has what it wants or has looked for long enough; a
+cursor says where to go on.
 """
 
 import time
@@ -9,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, false, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, select, union_all
 
 from redrive.core.life import LetterState
 from redrive.core.ports.store import Count, LetterRow, Page
-from redrive.core.query import Query
+from redrive.core.query import Query, is_searchable
 from redrive.stores.cursor import number_of
 from redrive.stores.sql import texts
 from redrive.stores.sql.chunks import chunks
@@ -34,10 +35,18 @@ _FEW = frozenset({LetterState.REDRIVING, LetterState.PARKED})  # seldom many: th
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which letters are wanted, in which order of arrival."""
+    """Which letters are wanted, in which order of arrival. `few` are all that hold its text, if these are few."""
 
     query: Query
     newest_first: bool = True
+    few: Sequence[int] | None = None
+
+    @classmethod
+    def of(cls, connection: Connection, query: Query, *, newest_first: bool = True) -> "Search":
+        """The search that answers a query."""
+        wanted = query.text.lower() if query.text else ""
+        few = texts.few(connection, wanted) if is_searchable(wanted) else None
+        return cls(query, newest_first, few)
 
     def is_led(self) -> bool:
         """Whether it is about something whose letters an index has in order, those that are settled apart."""
@@ -57,8 +66,10 @@ class Search:
     def first_window(self) -> int:
         """How many numbers to look through at first: all, if an index leads to exactly these letters or a few more."""
         asked = self.query.asked()
-        if not asked or "dlq_entry_id" in asked:
+        if not asked or "dlq_entry_id" in asked or self.few is not None:
             return _ALL
+        if self.query.text:
+            return min(FIRST_WINDOW, texts.FEW)  # many hold it: so do some of these
         if len(asked) > 1 or not self.is_led():
             return FIRST_WINDOW
         return _ALL if all(group in _SIDES for group in self.groups()) else LARGEST_WINDOW
@@ -68,7 +79,7 @@ def find(connection: Connection, query: Query, *, limit: int, after: str | None)
     """A page, newest first."""
     below = number_of(after)
     give_up_at = time.monotonic() + PATIENCE
-    search = Search(query)
+    search = Search.of(connection, query)
     found: list[int] = []
     for above, end in _windows(connection, search, below=below):
         found.extend(_numbers(connection, search, above=above, below=end, limit=limit + 1 - len(found)))
@@ -91,14 +102,15 @@ def select_all(connection: Connection, search: Search, *, limit: int) -> list[in
 
 def select_rows(connection: Connection, query: Query, *, limit: int) -> list[LetterRow]:
     """The first `limit` letters, oldest first."""
-    return rows_of(connection, select_all(connection, Search(query, newest_first=False), limit=limit))
+    search = Search.of(connection, query, newest_first=False)
+    return rows_of(connection, select_all(connection, search, limit=limit))
 
 
 def count(connection: Connection, query: Query, *, cap: int) -> Count:
     """How many there are: from the tally, or counted up to the cap and for a bounded time."""
-    search = Search(query)
-    if search.query.asked() <= _TALLIED:
+    if query.asked() <= _TALLIED:
         return Count(_tallied(connection, query))
+    search = Search.of(connection, query)
     give_up_at = time.monotonic() + PATIENCE
     number = 0
     for above, below in _windows(connection, search):
@@ -160,7 +172,7 @@ def _numbers(connection: Connection, search: Search, *, above: int, below: int, 
 def _statement(connection: Connection, search: Search, *, above: int, below: int, limit: int) -> Select[tuple[int]]:
     query = search.query
     source = letter if query.dlq_entry_id is None else _of_entry(query.dlq_entry_id)
-    conditions = _conditions(connection, query, source, above=above, below=below)
+    conditions = _conditions(connection, search, source, above=above, below=below)
     base = select(source.c.seq).where(source.c.seq > above, source.c.seq < below, *conditions)
     groups = [_among(group, source, led=search.is_led()) for group in search.groups()]
     if len(groups) <= 1:
@@ -192,25 +204,18 @@ def _of_entry(entry_id: str) -> FromClause:
 
 
 def _conditions(
-    connection: Connection, query: Query, source: FromClause, *, above: int, below: int
+    connection: Connection, search: Search, source: FromClause, *, above: int, below: int
 ) -> list[ColumnElement[bool]]:
+    query = search.query
     found: list[ColumnElement[bool]] = [source.c[name] == value for name, value in query.equal_to().items()]
     if query.from_at is not None:
         found.append(source.c.failed_at >= query.from_at)
     if query.to_at is not None:
         found.append(source.c.failed_at < query.to_at)
-    if query.text:
-        found.append(_text_condition(connection, query.text.lower(), source, above=above, below=below))
+    if search.few is not None:
+        found.append(source.c.seq.in_(search.few))
+    elif query.text:
+        wanted = query.text.lower()
+        matching = texts.matching(connection, wanted, above=above, below=below) if is_searchable(wanted) else ()
+        found.append(source.c.seq.in_(matching))
     return found
-
-
-def _text_condition(
-    connection: Connection, wanted: str, source: FromClause, *, above: int, below: int
-) -> ColumnElement[bool]:
-    try:
-        wanted.encode()
-    except UnicodeEncodeError:
-        return false()  # searchable text holds no lone surrogates
-    if "\x00" in wanted:
-        return false()  # nor U+0000
-    return source.c.seq.in_(texts.matching(connection, wanted, above=above, below=below))

@@ -18,6 +18,7 @@ from redrive.stores.sql.upsert import insert as upsert
 
 INDEXED = "text"
 STEP = 1000
+FEW = 1000
 
 
 def add(connection: Connection, letters: Mapping[int, DeadLetter]) -> None:
@@ -64,6 +65,13 @@ def matching(connection: Connection, wanted: str, *, above: int, below: int) -> 
     if _indexes_by_itself(connection):
         return trigrams.matching(connection, wanted, above=above, below=below)
     return fts5.matching(wanted, above=above, below=below, indexed=indexed_up_to(connection))
+
+
+def few(connection: Connection, wanted: str) -> Sequence[int] | None:
+    """The numbers of all texts that hold `wanted`, if an index says quickly that they are few."""
+    if _indexes_by_itself(connection):
+        return trigrams.few(connection, wanted, most=FEW)
+    return fts5.few(connection, wanted, most=FEW, indexed=indexed_up_to(connection))
 
 
 def create_index(connection: Connection) -> None:
