@@ -23,14 +23,13 @@ def bars(found: Sequence[Bar], label: str) -> Markup:
     """A chart of many bars. `label` says what is counted."""
     most = max((bar.value for bar in found), default=0) or 1
     step = WIDTH / max(len(found), 1)
-    drawn = Markup("").join(
-        _bar(bar, x=place * step, width=step * (1 - _GAP), most=most) for place, bar in enumerate(found)
-    )
+    width = step * (1 - _GAP)
+    drawn = "".join(_bar(bar, x=place * step, width=width, most=most) for place, bar in enumerate(found))
     # An image has nothing in it that can be followed; a group has.
     role = "group" if any(bar.url and bar.value for bar in found) else "img"
     return Markup(
         '<svg class="bars" viewBox="0 0 {} {}" preserveAspectRatio="none" role="{}" aria-label="{}">{}</svg>'
-    ).format(WIDTH, HEIGHT, role, label, drawn)
+    ).format(WIDTH, HEIGHT, role, label, Markup(drawn))  # noqa: S704 - escaped bar by bar
 
 
 def spark(values: Sequence[int], label: str) -> Markup:
@@ -64,19 +63,15 @@ def shares(parts: Mapping[str, int], label: str) -> Markup:
     ).format(WIDTH, label, said, drawn)
 
 
-def _bar(bar: Bar, *, x: float, width: float, most: int) -> Markup:
+def _bar(bar: Bar, *, x: float, width: float, most: int) -> str:
+    # Escaped by hand where it is not a number of ours: a page has hundreds of these, and formatting Markup is slow.
     title = f"{bar.value:,} · {bar.at:%a %d %b %H:%M} UTC"
-    drawn = _rectangle(x=x, width=width, height=HEIGHT * bar.value / most, floor=HEIGHT)
+    height = max(HEIGHT * bar.value / most, 1.0) if bar.value else 0.0
     # The whole height is the link, so that a small bar can be hit.
-    room = Markup('<rect class="room" x="{:.1f}" y="0" width="{:.1f}" height="{}"/>').format(x, width, HEIGHT)
-    inside = Markup("<title>{}</title>{}{}").format(title, room, drawn)
-    if not bar.url or not bar.value:
-        return Markup("<g>{}</g>").format(inside)
-    return Markup('<a href="{}" aria-label="{}">{}</a>').format(escape(bar.url), title, inside)
-
-
-def _rectangle(*, x: float, width: float, height: float, floor: int) -> Markup:
-    shown = max(height, 1.0) if height else 0.0
-    return Markup('<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(
-        x, floor - shown, width, shown
+    inside = (
+        f'<title>{title}</title><rect class="room" x="{x:.1f}" y="0" width="{width:.1f}" height="{HEIGHT}"/>'
+        f'<rect class="bar" x="{x:.1f}" y="{HEIGHT - height:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
     )
+    if not bar.url or not bar.value:
+        return f"<g>{inside}</g>"
+    return f'<a href="{escape(bar.url)}" aria-label="{title}">{inside}</a>'

@@ -1,6 +1,7 @@
 """One incident: the failure as people read it, how it went, what its letters have in common, what to do about it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -93,9 +94,15 @@ def _masked(one: Likeness) -> Likeness:
 
 async def _counts(desk: Desk, incident: IncidentRow) -> dict[str, Any]:
     """How many of its letters can be discarded, and how many of these sent back: all but the parked ones."""
-    unsettled = await letters.count(desk, Query(fingerprint=incident.fingerprint, states=letters.UNSETTLED))
-    parked = await letters.count(desk, Query(fingerprint=incident.fingerprint, states=(LetterState.PARKED,)))
-    movable = Count(unsettled.number - parked.number, unsettled.capped or parked.capped)
+    ours = Query(fingerprint=incident.fingerprint)
+    out, parked = [
+        await letters.count(desk, replace(ours, states=(state,)))
+        for state in (LetterState.REDRIVING, LetterState.PARKED)
+    ]
+    unsettled = Count(max(incident.open - out.number, 0))  # the store keeps count of all, and few are out or parked
+    if out.capped:
+        unsettled = await letters.count(desk, replace(ours, states=letters.UNSETTLED))
+    movable = Count(max(unsettled.number - parked.number, 0), unsettled.capped or parked.capped)
     return {"unsettled": unsettled, "movable": movable}
 
 
