@@ -93,7 +93,7 @@ class EncodedTrail(UnreadTrail):
     __slots__ = ("last", "raw")
 
     def __init__(self, raw: bytes, *, last: Attempt) -> None:
-        super().__init__()
+        self._attempts = None
         self.raw = raw
         self.last = last
 
@@ -207,9 +207,8 @@ def from_rows(rows: Any) -> Trail:
 
 def _dump(attempt: Attempt) -> bytes:
     """One row of a trail, as `to_rows` has it: JSON made by hand costs half, and each failure makes some."""
-    number, started_at, ended_at, *said = attempt
-    times = f'"started_at":"{instant_text(started_at)}","ended_at":"{instant_text(ended_at)}"'
-    return f'{{"number":{number},{times}{_said(*said)}'.encode()
+    started, ended = instant_text(attempt.started_at), instant_text(attempt.ended_at)
+    return f'{{"number":{attempt.number},"started_at":"{started}","ended_at":"{ended}"{_said(*attempt[3:])}'.encode()
 
 
 @lru_cache(maxsize=64)

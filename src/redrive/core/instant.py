@@ -1,26 +1,23 @@
 """Instants as text."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _SECOND: Final = len("2026-01-31T12:00:00")
-
-_latest: tuple[datetime, str] = (datetime.fromtimestamp(0, UTC), "1970-01-01T00:00:00")
 
 
 def instant_text(instant: datetime) -> str:
-    """What `isoformat` says, in UTC at half the cost: the second is mostly the one that was asked for last.
-
-    Each attempt has two of these and each letter four: it was a tenth of what a failure costs.
-    """
-    global _latest  # noqa: PLW0603 - replaced as a whole, so that threads may share it
+    """What `isoformat` says, in UTC at half the cost: each attempt has two of these, and each letter four."""
     if instant.tzinfo is not UTC:
         return instant.isoformat()
-    second, text = _latest
-    past = instant - second
-    if past.seconds or past.days:
-        second = instant.replace(microsecond=0)
-        text = second.isoformat()[:_SECOND]
-        _latest = second, text
-        past = instant - second
-    return f"{text}.{past.microseconds:06d}+00:00" if past.microseconds else f"{text}+00:00"
+    past = instant - _EPOCH
+    text, micros = _second(past.days, past.seconds), past.microseconds
+    return f"{text}.{micros:06d}+00:00" if micros else f"{text}+00:00"
+
+
+@lru_cache(maxsize=64)
+def _second(days: int, seconds: int) -> str:
+    """Remembered, because what is told of a failure happened within a few seconds, one of which is now."""
+    return (_EPOCH + timedelta(days, seconds)).isoformat()[:_SECOND]

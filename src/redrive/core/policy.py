@@ -132,48 +132,45 @@ RetrySpec = RetryPolicy | int | Sequence[Duration] | None
 """A retry policy as people write it; `RetryPolicy.of` reads it."""
 
 
-class Sentence(NamedTuple):
-    """One sentence for an operator, put together when it is read: most failures are retried, and nobody asks."""
-
-    form: str
-    parts: tuple[object, ...] = ()
-
-    def __str__(self) -> str:
-        return self.form.format(*(_text(part) if isinstance(part, timedelta) else part for part in self.parts))
-
-
 class _Retry(RetryLater):
-    """The policy's own: its delay is final, and its text a sentence."""
+    """The policy's own: its delay is final, and its text is put together when it is read, for mostly nobody asks."""
 
-    def __init__(self, delay: timedelta, said: Sentence, code: str | None) -> None:
-        Exception.__init__(self, said)
+    def __init__(self, delay: timedelta, form: str, parts: tuple[object, ...], *, code: str | None = None) -> None:
         self._delay = delay
         self._code = code
+        self._said = form, parts
+
+    def __str__(self) -> str:
+        return _sentence(*self._said)
 
 
 class _End(GiveUp):
-    """The policy's own: its text is a sentence."""
+    """The policy's own: its text is put together when it is read."""
 
-    def __init__(self, said: Sentence, reason: Reason) -> None:
-        Exception.__init__(self, said)
+    def __init__(self, reason: Reason, form: str, parts: tuple[object, ...]) -> None:
         self._code = self._severity = None
         self._reason = reason
+        self._said = form, parts
+
+    def __str__(self) -> str:
+        return _sentence(*self._said)
 
 
 class Decision(NamedTuple):
-    """What becomes of a message, why, and whether the breaker should count it as a sign of an outage.
+    """What becomes of a message, and whether the breaker should count it as a sign of an outage.
 
-    A `RetryLater` here has its final delay: drawn once, to be carried out as it is.
+    A `RetryLater` here has its final delay: drawn once, to be carried out as it is. `said` explains an outcome that is
+    the handler's own.
     """
 
     outcome: RetryLater | GiveUp
-    said: Sentence
     transient: bool = False
+    said: str = ""
 
     @property
     def why(self) -> str:
         """One sentence for an operator; it holds names and numbers, never the text of an exception."""
-        return str(self.said)
+        return self.said or str(self.outcome)
 
 
 def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now: datetime, random: Random) -> Decision:
@@ -190,49 +187,47 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
     count = number + crashes, max(allowed, number) + crashes
     if isinstance(error, GiveUp):
         named = "" if error.code is None else f" ({str(error.code)[:40]})"
-        return Decision(error, Sentence("attempt {} of {}: {}{}", (*count, known.why, named)))
+        return Decision(error, said=f"attempt {count[0]} of {count[1]}: {known.why}{named}")
 
     failed = *count, type(error).__name__[:80]
     if not known.retry:
-        return _given_up(Reason.REJECTED, Sentence(_FAILED + "not retried, {}", (*failed, known.why)))
+        return Decision(_End(Reason.REJECTED, _FAILED + "not retried, {}", (*failed, known.why)))
     if number >= allowed:
-        said = Sentence(_FAILED + "attempts exhausted", failed)
-        return _given_up(Reason.ATTEMPTS_EXHAUSTED, said, transient=known.transient)
+        return Decision(_End(Reason.ATTEMPTS_EXHAUSTED, _FAILED + "attempts exhausted", failed), known.transient)
 
     told = None if known.told is None else min(known.told, policy.told_cap)
     delay = draw_delay(policy.backoff, policy.jitter, n=number, random=random, told=told)
     if policy.budget is not None and _elapsed(delivery, now=now) + delay > policy.budget:
-        said = Sentence(_FAILED + "a retry in {} would be beyond the budget of {}", (*failed, delay, policy.budget))
-        return _given_up(Reason.DEADLINE, said, transient=known.transient)
-    said = Sentence(_FAILED + "retry in {}, {}", (*failed, delay, known.why))
+        late = _FAILED + "a retry in {} would be beyond the budget of {}"
+        return Decision(_End(Reason.DEADLINE, late, (*failed, delay, policy.budget)), known.transient)
     code = error.code if isinstance(error, RetryLater) else None
-    return Decision(_Retry(delay, said, code), said, known.transient)
+    retry = _Retry(delay, _FAILED + "retry in {}, {}", (*failed, delay, known.why), code=code)
+    return Decision(retry, known.transient)
 
 
 def decide_start(policy: RetryPolicy, *, delivery: Delivery, now: datetime, crash_limit: int) -> Decision | None:
     """Why this attempt must not start: expired, crash limit reached, or budget spent. None: it may."""
     expires_at = delivery.message.expires_at
     if expires_at is not None and expires_at <= now:
-        return _given_up(
-            Reason.EXPIRED, Sentence("the message expired at {}, before it could run", (expires_at.isoformat(),))
-        )
+        expired = "the message expired at {}, before it could run"
+        return Decision(_End(Reason.EXPIRED, expired, (expires_at.isoformat(),)))
     if delivery.crashes >= crash_limit:
         died = "its worker died {} times while it ran: the crash limit is {}"
-        return _given_up(Reason.WORKER_CRASH, Sentence(died, (delivery.crashes, crash_limit)))
+        return Decision(_End(Reason.WORKER_CRASH, died, (delivery.crashes, crash_limit)))
     started = delivery.first_attempt_at is not None
     if started and policy.budget is not None and _elapsed(delivery, now=now) > policy.budget:
         late = "attempt {} would start beyond the budget of {}"
-        return _given_up(Reason.DEADLINE, Sentence(late, (delivery.attempt, policy.budget)))
+        return Decision(_End(Reason.DEADLINE, late, (delivery.attempt, policy.budget)))
     return None
-
-
-def _given_up(reason: Reason, said: Sentence, *, transient: bool = False) -> Decision:
-    return Decision(_End(said, reason), said, transient)
 
 
 def _elapsed(delivery: Delivery, *, now: datetime) -> timedelta:
     """The time since the first attempt started; if this is the first, since the delivery was received."""
     return max(NOW, now - (delivery.first_attempt_at or delivery.received_at))
+
+
+def _sentence(form: str, parts: tuple[object, ...]) -> str:
+    return form.format(*(_text(part) if isinstance(part, timedelta) else part for part in parts))
 
 
 def _text(delay: timedelta) -> str:

@@ -9,6 +9,7 @@ in heaps: so what a retry says is believed only if the first attempts say the sa
 has not failed yet; and one that fails without a sign of an outage spends its attempt, as it would at any other time.
 """
 
+import math
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +21,6 @@ from redrive.core.errors import ConfigError
 
 FEW: Final = 10  # messages among which the first probe is chosen
 MOST: Final = 500  # messages among which any probe is chosen
-
-GOOD, OUTAGE, OTHER = range(3)
-"""How an attempt ended, in the eyes of the breaker. Numbers, because every failure is counted by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,9 @@ class Breaker:
 
     def __init__(self, rules: BreakerRules) -> None:
         self._rules = rules
-        self._attempts = Window(rules.window)
-        self._first_attempts = Window(rules.window)  # no heap of retries can push these out
+        self._outages = Window(rules.window)  # among all attempts
+        self._first_outages = Window(rules.window)  # among first attempts, which no heap of retries can push out
+        self._first_failures = Window(rules.window)  # among first attempts, in whatever way
         self._probing = False
         self._good_probes = 0
         self._probe_delay = rules.probe
@@ -108,8 +107,9 @@ class Breaker:
     def succeeded(self, count: int = 1) -> bool:
         """Note successes; return True if they close an open breaker."""
         if not self.is_open:
-            self._attempts.add(GOOD, count=count)
-            self._first_attempts.add(GOOD, count=count)
+            self._outages.seen += count
+            self._first_outages.seen += count
+            self._first_failures.seen += count
             return False
         if self._probing:
             self._good_probes += count
@@ -122,7 +122,12 @@ class Breaker:
     def failed(self, message_id: str, *, again: bool = False) -> bool:
         """Note a sign of an outage; return True if the message must be handed back without spending an attempt."""
         if not self.is_open:
-            return self._note(OUTAGE, message_id, again=again)
+            self._outages.add(message_id)
+            if not again:
+                self._first_outages.add(message_id)
+                self._first_failures.add(message_id)
+            self.why = self._outage() or (None if again else self._storm())
+            return self.is_open
         if self._probing:
             self._fail_probe(message_id)
             if not again:
@@ -135,35 +140,31 @@ class Breaker:
         It takes its course all the same: one attempt per probe, or one letter, while the breaker is open.
         """
         if not self.is_open:
-            self._note(OTHER, message_id, again=again)
+            self._outages.seen += 1
+            if not again:
+                self._first_outages.seen += 1
+                self._first_failures.add(message_id)
+                self.why = self._storm()
         elif self._probing:
             self._fail_probe(message_id)
 
-    def _note(self, end: int, message_id: str, *, again: bool) -> bool:
-        """Note a failure, and ask again what it can have changed: most failures change nothing."""
-        self._attempts.add(end, message_id)
-        if not again:
-            self._first_attempts.add(end, message_id)
-        self.why = (self._outage() if end == OUTAGE else None) or (None if again else self._storm())
-        return self.is_open
-
     def _outage(self) -> str | None:
-        rules, window, first = self._rules, self._attempts, self._first_attempts
-        if len(window) < rules.outcomes or not window.reaches(rules.share, OUTAGE):
+        rules, outages = self._rules, self._outages
+        if len(outages) < rules.outcomes or not outages.reach(rules.share):
             return None
-        messages = window.messages(OUTAGE)
-        if messages < rules.messages or not first.reaches(rules.share, OUTAGE):
+        failed = outages.messages()
+        if len(set(failed)) < rules.messages or not self._first_outages.reach(rules.share):
             return None
-        return f"{window.count(OUTAGE)} of the last {len(window)} attempts fail transiently, {messages} messages"
+        return f"{len(failed)} of the last {len(outages)} attempts fail transiently, {len(set(failed))} messages"
 
     def _storm(self) -> str | None:
-        rules, first = self._rules, self._first_attempts
-        failures = (OUTAGE, OTHER)
-        if len(first) < rules.storm_outcomes or not first.reaches(rules.storm_share, *failures):
+        rules, failures = self._rules, self._first_failures
+        if not failures.reach(rules.storm_share) or len(failures) < rules.storm_outcomes:
             return None
-        if first.messages(*failures) < rules.messages:
+        failed = failures.messages()
+        if len(set(failed)) < rules.messages:
             return None
-        return f"{first.count(*failures)} of the last {len(first)} messages fail at their first attempt"
+        return f"{len(failed)} of the last {len(failures)} messages fail at their first attempt"
 
     def _fail_probe(self, message_id: str) -> None:
         self._probe_delay = min(max(self._probe_delay * 2, self._rules.probe), self._rules.longest_probe)
@@ -172,8 +173,8 @@ class Breaker:
             del self._in_vain[next(iter(self._in_vain))]
 
     def _close(self) -> None:
-        self._attempts.clear()
-        self._first_attempts.clear()
+        for window in (self._outages, self._first_outages, self._first_failures):
+            window.clear()
         self._probing = False
         self._good_probes = 0
         self._probe_delay = self._rules.probe
@@ -181,41 +182,33 @@ class Breaker:
 
 
 class Window:
-    """How the latest attempts ended, so many of them. Only failures are kept, each with its place in the row."""
+    """Which of the latest attempts failed in some way. Only these are kept, each with its place among all `seen`."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._failures: deque[tuple[int, int, str]] = deque()  # place, how it ended, which message
-        self._counts = [0, 0, 0]
-        self._seen = 0
+        self._failures: deque[tuple[int, str]] = deque(maxlen=size)  # the latest, also from before the window
+        self.seen = 0
 
     def __len__(self) -> int:
-        return min(self._seen, self._size)
+        return min(self.seen, self._size)
 
-    def add(self, end: int, message_id: str = "", count: int = 1) -> None:
-        """Note a failure, or so many that went well; the oldest make room."""
-        self._seen += count
-        failures, counts = self._failures, self._counts
-        if end != GOOD:
-            failures.append((self._seen, end, message_id))
-            counts[end] += 1
-        while failures and failures[0][0] <= self._seen - self._size:
-            counts[failures.popleft()[1]] -= 1
+    def add(self, message_id: str) -> None:
+        """Note an attempt that failed so. For one that did not, there is one more `seen`."""
+        self.seen += 1
+        self._failures.append((self.seen, message_id))
 
-    def count(self, *ends: int) -> int:
-        """How many failed so."""
-        return sum([self._counts[end] for end in ends])
-
-    def reaches(self, share: float, *ends: int) -> bool:
+    def reach(self, share: float) -> bool:
         """Whether at least this share failed so; true of nothing at all."""
-        return self.count(*ends) >= share * len(self)
+        needed = math.ceil(share * len(self))
+        if needed > len(self._failures):
+            return False
+        return not needed or self._failures[-needed][0] > self.seen - self._size
 
-    def messages(self, *ends: int) -> int:
-        """How many different messages failed so."""
-        return len({message_id for _, end, message_id in self._failures if end in ends})
+    def messages(self) -> list[str]:
+        """The messages that failed so, as often as they did."""
+        return [message_id for place, message_id in self._failures if place > self.seen - self._size]
 
     def clear(self) -> None:
         """Forget everything."""
         self._failures.clear()
-        self._counts = [0, 0, 0]
-        self._seen = 0
+        self.seen = 0

@@ -96,6 +96,20 @@ def test_only_the_latest_outcomes_count() -> None:
     assert breaker.is_open
 
 
+def test_failures_that_have_left_the_window_count_no_more() -> None:
+    breaker = Breaker(BreakerRules(window=100))
+    for number in range(19):
+        breaker.failed(f"early{number}")
+    breaker.succeeded(60)
+    for number in range(40):
+        breaker.failed(f"late{number}")
+
+    assert not breaker.is_open  # 40 of the last 100, for the window has moved on
+    for number in range(10):
+        breaker.failed(f"latest{number}")
+    assert breaker.why == "50 of the last 100 attempts fail transiently, 50 messages"
+
+
 def test_it_closes_after_three_successful_probes_in_a_row() -> None:
     breaker = opened()
     breaker.probe()

@@ -8,6 +8,7 @@ says so.
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from redrive.brokers.redis.address import MAP, PAYLOAD
@@ -99,7 +100,7 @@ def without_marks(headers: Headers) -> Headers:
 def published_at(entry_id: bytes) -> datetime:
     """When an entry was added, as its id says; the earliest instant for an id that somebody made up."""
     try:
-        return datetime.fromtimestamp(int(entry_id.partition(b"-")[0]) / 1000, UTC)
+        return _at(int(entry_id.partition(b"-")[0]))
     except (ValueError, OverflowError, OSError):
         return _EPOCH
 
@@ -116,7 +117,13 @@ def whole_millis(duration: timedelta) -> int:
 
 def from_millis(millis: float | bytes | None) -> datetime | None:
     """The instant of milliseconds since 1970; None for none."""
-    return None if millis is None or millis == b"" else datetime.fromtimestamp(float(millis) / 1000, UTC)
+    return None if millis is None or millis == b"" else _at(millis)
+
+
+@lru_cache(maxsize=256)
+def _at(millis: float | bytes) -> datetime:
+    """Remembered, because messages that were added together, or fall due together, share their millisecond."""
+    return datetime.fromtimestamp(float(millis) / 1000, UTC)
 
 
 def _body_and_headers(fields: Fields, payload: bytes) -> tuple[bytes, Headers]:

@@ -74,7 +74,8 @@ class Reader(NamedTuple):
             return read_lane(entry_id, fields, queue=self.queue, payload=self.payload)
         if len(fields) == _ENTRY and fields[0] == self.payload:
             when = published_at(entry_id)
-            return Lane(_new(Message, (entry_id.decode(), self.queue, fields[1], (), None, when, None, "")))
+            message = _new(Message, (entry_id.decode(), self.queue, fields[1], (), None, when, None, ""))
+            return _new(Lane, (message, 0, None, None))
         return Lane(read_entry(entry_id, fields, queue=self.queue, payload=self.payload))
 
 

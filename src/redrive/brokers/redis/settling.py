@@ -161,4 +161,4 @@ def read_answer(answer: Sequence[bytes]) -> Settled | None:
         return Settled(SettleStatus.REFUSED, answer[1].decode("utf-8", "backslashreplace"))
     plain = _ANSWERS[verb]
     due = answer[1] if len(answer) > 1 else b""
-    return Settled(plain.status, due_at=from_millis(due)) if due else plain
+    return Settled(plain.status, "", from_millis(due)) if due else plain

@@ -30,7 +30,7 @@ _shared_names: Final = tuple(name.encode() for name in _SHARED)
 _always: Final = frozenset(name.encode() for name in USUAL_NAMES)
 _own_values: Final = attrgetter(*_OWN)
 _shared_values: Final = attrgetter(*_SHARED)
-_PUBLISHED: Final = b"dlq_published_at"
+_PUBLISHED: Final = _OWN.index("dlq_published_at")
 
 Flat = tuple[bytes, ...]
 """Names and values in turn."""
@@ -42,9 +42,10 @@ def split_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None
     What is shared is remembered: letters come in heaps, and half of what they say is the same.
     """
     own: list[bytes] = []
-    for name, value in zip(_own_names, _own_values(letter), strict=True):
-        if name == _PUBLISHED and dlq_published_at is not None:
-            value = dlq_published_at  # noqa: PLW2901 - in its place
+    values = _own_values(letter)
+    if dlq_published_at is not None:
+        values = (*values[:_PUBLISHED], dlq_published_at, *values[_PUBLISHED + 1 :])
+    for name, value in zip(_own_names, values, strict=True):
         if value or name in _always:
             own += (name, _encoded(value))
     if letter.headers:
