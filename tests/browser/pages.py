@@ -22,6 +22,7 @@ def pages(stock: Stock) -> dict[str, str]:
         "redrive-new": "/redrives/new?fingerprint=" + stock.incident + "&canary=1,5,25&rate=50",
         "redrive": f"/redrives/{stock.redrive}",
         "discard": f"/discard?fingerprint={stock.incident}",
+        "gateways": "/gateways",
         "audit": "/audit",
         "settings": "/settings",
         "purge": "/settings/purge?older_than=12h&state=resolved",

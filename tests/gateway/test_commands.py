@@ -14,6 +14,7 @@ from redrive.cli import gateway as commands
 from redrive.cli.output import Exit
 from redrive.clock import SystemClock
 from redrive.core.reason import Reason
+from redrive.gateway.durable import DurableGateway, answers_of
 from tests.gateway.fault_server import PATIENCE, FaultServer, say
 
 
@@ -70,3 +71,36 @@ async def test_the_front_door_is_open_until_told(tmp_path: Path, capsys: pytest.
 
         os.kill(os.getpid(), signal.SIGTERM)
         await serving
+
+
+async def test_with_a_broker_the_front_door_is_seen_and_answers_what_is_redriven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/llm.db"
+    broker = connect(url)
+    async with FaultServer(SystemClock()) as server, asyncio.timeout(PATIENCE), httpx2.AsyncClient() as client:
+        at = commands.Models(models=a_models_file(tmp_path, server), broker=url, json=True)
+        serving = asyncio.create_task(commands.serve(port=0, at=at))
+        out = ""
+        while not (out := out + capsys.readouterr().out).endswith("\n"):  # noqa: ASYNC110 - printed, not told
+            await asyncio.sleep(0.01)
+        server.rule = lambda _: say(500)
+        body = {"model": "fast", "messages": [{"role": "user", "content": "hi"}]}
+        headers = {"X-Request-Id": "r1", "X-Deadline": "200ms"}
+        answer = await client.post(f"{json.loads(out)['url']}/chat/completions", json=body, headers=headers)
+        assert answer.status_code == 504
+
+        server.rule = lambda _: say()
+        (entry,) = await broker.dead_letters("llm.fast").peek()
+        await broker.dead_letters("llm.fast").redrive(entry.entry_id)
+        answers = answers_of(broker)
+        assert (await DurableGateway(broker, answers, clock=SystemClock()).result("r1")).text == "hello"
+        while not (state := (await broker.alive("llm.fast", group="gateway"))[0].state):  # noqa: ASYNC110 - told elsewhere
+            await asyncio.sleep(0.05)
+        told = json.loads(state)
+        assert (told["gateway"], told["most"], told["breaker"]) == ("fast", 64, None)
+
+        os.kill(os.getpid(), signal.SIGTERM)
+        await serving
+        await answers.aclose()
+    await broker.aclose()

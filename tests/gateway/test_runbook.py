@@ -6,9 +6,9 @@ import re
 import sys
 from pathlib import Path
 
+from tests.gateway.desk import a_desk
 from tests.gateway.durable_worker import at_work
 from tests.gateway.fault_server import say
-from tests.gateway.test_durable import a_desk
 from tests.gateway.theatre import some
 
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbooks" / "provider-outage.md"
@@ -35,7 +35,8 @@ async def carry_out(command: str, **environment: str) -> str:
 
 
 async def test_the_runbook_brings_every_answer(tmp_path: Path) -> None:
-    async with a_desk(tmp_path) as desk, at_work(desk.url, desk.answers, desk.server.url, retry=[0, 0]):
+    url = f"sqlite:///{tmp_path}/llm.db"
+    async with a_desk(url) as desk, at_work(desk.url, desk.server.url, retry=[0, 0]):
         place = {"REDRIVE_BROKER": desk.url, "REDRIVE_STORE": f"sqlite:///{tmp_path}/letters.db"}
         desk.server.rule = lambda _: say(503)
         names = await desk.gateway.submit_many(some(4))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ class Models:
     """Which models there are, and where their dead letters and journal go."""
 
     models: Annotated[Path, Parameter(help="The TOML file with a table [models.NAME] for each.")] = Path("models.toml")
-    broker: Annotated[str | None, Parameter(help="The broker for the letters of requests that are given up.")] = None
+    broker: Annotated[str | None, Parameter(help="The broker for letters, and for those that are redriven.")] = None
     log_dir: Annotated[Path | None, Parameter(help="The folder of the journal; none is written unless told.")] = None
     json: Annotated[bool, Parameter(help="Tell it as JSON.")] = False
 
@@ -64,22 +64,30 @@ async def serve(
 ) -> None:
     """Answer the OpenAI form in front of the models, until SIGTERM or SIGINT. There is no key to this door."""
     from redrive.gateway.front_door import FrontDoor
+    from redrive.wiring import answering
 
-    async with _opened(at) as opened, FrontDoor(opened, host=host, port=port) as door:
+    async with AsyncExitStack() as opening:
+        opened = await opening.enter_async_context(_opened(at))
+        if opened.durable is not None:  # letters that are redriven come back here, and the console sees how it stands
+            await opening.enter_async_context(answering(opened))
+        door = await opening.enter_async_context(FrontDoor(opened, host=host, port=port))
         tell({"url": door.url}, f"listening on {door.url}", as_json=at.json)
         await until_told(asyncio.Event().wait())
 
 
 @asynccontextmanager
 async def _opened(at: Models) -> AsyncIterator["Gateway"]:
+    from redrive.core.ports.answers import KeepsAnswers
     from redrive.gateway import Gateway
     from redrive.gateway.models_file import read_models_file
     from redrive.wiring import connect
     from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
 
-    dlq = None if at.broker is None else BrokerDeadLetterQueue(connect(at.broker))
+    broker = None if at.broker is None else connect(at.broker)
+    dlq = None if broker is None else BrokerDeadLetterQueue(broker)
+    keeper = broker if isinstance(broker, KeepsAnswers) else None
     try:
-        async with Gateway(read_models_file(at.models), log_dir=at.log_dir, dlq=dlq) as opened:
+        async with Gateway(read_models_file(at.models), log_dir=at.log_dir, broker=keeper, dlq=dlq) as opened:
             yield opened
     finally:
         if dlq is not None:

@@ -24,7 +24,10 @@ HELD: Final = "held"
 
 
 class Account:
-    """Tells what happens on one model's line. No row has a prompt, an answer or a key in it, nor a provider's words."""
+    """Tells what happens on one model's line. No row has a prompt, an answer or a key in it, nor a provider's words.
+
+    Of requests that are asked `once` a worker tells the rest, so that nothing is told twice.
+    """
 
     def __init__(self, model: str, around: Surroundings, journal: Journal | None) -> None:
         self._model = model
@@ -39,10 +42,11 @@ class Account:
 
     def answered(self, ticket: Ticket, response: LLMResponse, *, now: datetime) -> None:
         """A request has its answer."""
-        self._count("answered", "acked")
-        self._runs.append((response.latency_ms / 1000, 1))
-        if ticket.failures:
-            self._after_failures[ticket.failures] += 1
+        self._count("answered", None if ticket.once else "acked")
+        if not ticket.once:
+            self._runs.append((response.latency_ms / 1000, 1))
+            if ticket.failures:
+                self._after_failures[ticket.failures] += 1
         if self._journal is not None:
             row = self._row(ticket, "success", now=now)
             row["latency_ms"] = response.latency_ms
@@ -77,8 +81,8 @@ class Account:
 
     def failed(self, ticket: Ticket, error: GatewayError, *, reason: str, now: datetime) -> None:
         """A request has ended in an error."""
-        self._count("failed", "dead")
-        if self._journal is not None:
+        self._count("failed", None if ticket.once else "dead")
+        if self._journal is not None and not ticket.once:
             row = {**self._row(ticket, "error", now=now), **_error(error), "reason": reason}
             row["attempt"] = ticket.failures
             row["total_ms"] = milliseconds(now - ticket.accepted_at)
@@ -88,7 +92,7 @@ class Account:
     def cancelled(self, ticket: Ticket, *, now: datetime) -> None:
         """Nobody wants the answer any more."""
         self._count("cancelled")
-        if self._journal is not None:
+        if self._journal is not None and not ticket.once:
             row = self._row(ticket, "cancelled", now=now)
             self._journal.write("errors", {**row, "total_ms": milliseconds(now - ticket.accepted_at)})
 

@@ -2,17 +2,18 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError
 
-from redrive.core.errors import BadAnswer, RequestRejected, TransportFault
+from redrive.core.errors import BadAnswer, GatewayError, RequestRejected, TransportFault
 from redrive.gateway.transport import Post, Reply, StreamedReply
 
 _UNSENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_FAULTS: Final = (aiohttp.ClientError, aiohttp.InvalidURL, OSError, asyncio.IncompleteReadError)
 _SMALL: Final = 64 * 1024
 
 
@@ -27,17 +28,21 @@ class AiohttpTransport:
         self._closed = False
 
     async def post(self, post: Post) -> Reply:
-        with _faults():
+        try:
             async with self._call(post) as response:
                 body = await _read(response, post.max_answer_bytes)
                 return Reply(response.status, _lower(response), body)
+        except _FAULTS as error:
+            raise _fault_of(error) from error
 
     @asynccontextmanager
     async def stream(self, post: Post) -> AsyncIterator[StreamedReply]:
-        with _faults():
+        try:
             async with self._call(post) as response:
                 chunks = _chunks(response, post.max_answer_bytes)
                 yield StreamedReply(response.status, _lower(response), chunks)
+        except _FAULTS as error:
+            raise _fault_of(error) from error
 
     async def aclose(self) -> None:
         self._closed = True
@@ -61,20 +66,16 @@ class AiohttpTransport:
         return self._session
 
 
-@contextmanager
-def _faults() -> Iterator[None]:
+def _fault_of(error: BaseException) -> GatewayError:
     """The one place where aiohttp's errors become ours."""
-    try:
-        yield
-    except _UNSENT as error:
-        raise TransportFault(f"no connection: {_words(error)}") from error
-    except aiohttp.InvalidURL as error:
-        raise RequestRejected(f"no valid address: {_words(error)}") from error
-    except aiohttp.ClientPayloadError as error:
+    if isinstance(error, _UNSENT):
+        return TransportFault(f"no connection: {_words(error)}")
+    if isinstance(error, aiohttp.InvalidURL):
+        return RequestRejected(f"no valid address: {_words(error)}")
+    if isinstance(error, aiohttp.ClientPayloadError):
         kind = BadAnswer if isinstance(error.__cause__, ContentEncodingError) else TransportFault
-        raise kind(f"the answer broke off: {_words(error)}", possibly_executed=True) from error
-    except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-        raise TransportFault(f"the connection broke: {_words(error)}", possibly_executed=True) from error
+        return kind(f"the answer broke off: {_words(error)}", possibly_executed=True)
+    return TransportFault(f"the connection broke: {_words(error)}", possibly_executed=True)
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:

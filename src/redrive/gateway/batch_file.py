@@ -68,7 +68,7 @@ class BatchFile:
         self, gateway: Gateway, row: dict[str, Any] | None, request_id: str, out: IO[bytes], tally: Tally
     ) -> None:
         try:
-            response = await gateway.ask(self._request(row, request_id))
+            response = await gateway.ask(self._request(row, request_id), keep=False)
         except GatewayError as error:
             tally.failed += 1
             said = _failed(request_id, error)

@@ -59,10 +59,10 @@ class Calls:
     """Starts calls, and tells how each one ended, exactly once, whatever ends its task."""
 
     def __init__(self, exchange: Exchange, around: Surroundings, *, timeout: timedelta, ended: Ended) -> None:
-        self._exchange = exchange
         self._around = around
         self._timeout = timeout
         self._ended = ended
+        self._send = exchange.send
         self._running: set[Call] = set()
 
     def __len__(self) -> int:
@@ -76,11 +76,17 @@ class Calls:
             ticket.call = call
             ticket.sent_at = now
             ticket.first_attempt_at = ticket.first_attempt_at or now
-        beat = partial(self._beat, call)
-        call.task = asyncio.get_running_loop().create_task(self._exchange.send(tickets, beat))
+        send = self._send if self._around.tracing is None or tickets[0].once else self._send_traced
+        call.task = asyncio.get_running_loop().create_task(send(tickets, partial(self._beat, call)))
         self._running.add(call)
         call.alarm = self._around.alarms.at(now + self._timeout, partial(self._time_out, call))
         call.task.add_done_callback(partial(self._over, call))
+
+    async def _send_traced(self, tickets: Sequence[Ticket], beat: Callable[[], None]) -> Sequence[Heard]:
+        tracing = self._around.tracing
+        assert tracing is not None  # noqa: S101 - asked above
+        with tracing.attempt([ticket.delivery() for ticket in tickets]):
+            return await self._send(tickets, beat)
 
     def _over(self, call: Call, task: asyncio.Task[Sequence[Heard]]) -> None:
         self._around.alarms.call_off(call.alarm)

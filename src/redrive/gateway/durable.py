@@ -1,31 +1,52 @@
 """The durable gateway, seen by its callers: requests are persisted, and answers picked up by their ids."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Final
 
 from redrive.core.duration import Duration, as_duration
+from redrive.core.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    GatewayClosed,
+    GatewayError,
+    RequestRejected,
+    RetriesExhausted,
+)
+from redrive.core.event import Event, LetterWritten
+from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.ports import Broker, Clock
-from redrive.core.ports.answers import Answers
+from redrive.core.ports.answers import Answers, KeepsAnswers
+from redrive.core.ports.tracing import Tracing
+from redrive.core.reason import Reason
 from redrive.gateway.request import LLMRequest, LLMResponse
+from redrive.gateway.router import Pending, ResponseRouter
 from redrive.gateway.ticket import headers_of, queue_of
 
 FIRST_LOOK: Final = timedelta(milliseconds=20)
 LAST_LOOK: Final = timedelta(seconds=1)
+
+CALLED_OFF: Final = b""
+"""What is kept in place of an answer that nobody wants any more: a worker that finds it sends nothing."""
 
 
 class DurableGateway:
     """Hands requests to the workers of a broker, and fetches answers. Any process may do either; it makes no calls.
 
     `submit` returns when the request is as durable as the broker is. A worker answers it (`Executor`), also after this
-    process has died.
+    process has died. Belongs to one event loop; whoever made it closes broker and answers.
     """
 
-    def __init__(self, broker: Broker, answers: Answers, *, clock: Clock) -> None:
-        self._broker = broker
-        self._answers = answers
-        self._clock = clock
+    def __init__(self, broker: Broker, answers: Answers, *, clock: Clock, tracing: Tracing | None = None) -> None:
+        self.tracing = tracing
+        self.broker = broker
+        self.answers = answers
+        self.clock = clock
+        self._router = ResponseRouter()
+        self._looking: asyncio.Task[None] | None = None
 
     async def submit(self, request: LLMRequest) -> str:
         """Persist a request; return its id. Raises `BrokerUnavailable`."""
@@ -37,28 +58,124 @@ class DurableGateway:
         by_queue: dict[str, list[Message]] = {}
         for request in requests:
             queue = queue_of(request.model)
-            by_queue.setdefault(queue, []).append(_message(request, queue))
+            by_queue.setdefault(queue, []).append(self._message(request, queue))
         for queue, messages in by_queue.items():
-            await self._broker.publish(queue, messages)
+            await self.broker.publish(queue, messages)
         return [request.request_id for request in requests]
 
+    def wait(self, request_id: str) -> Pending:
+        """The future of an answer. Cancelling it ends the waiting, not the request.
+
+        It ends in an error if a worker of this process gives the request up. Of a letter that another process has
+        written it knows nothing.
+        """
+        future = self._router.register(request_id)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        return future
+
     async def answer(self, request_id: str) -> LLMResponse | None:
-        """The answer to a request, if it is there."""
-        kept = await self._answers.get(request_id)
+        """The answer to a request, if it is there. Raises `GatewayError` if the request was called off."""
+        kept = await self.answers.get(request_id)
+        if kept == CALLED_OFF:
+            raise _named(RequestRejected("the request was called off"), request_id)
         return None if kept is None else LLMResponse.from_json(kept)
 
     async def result(self, request_id: str, *, within: Duration = "10m") -> LLMResponse:
         """The answer to a request, waited for. Raises `TimeoutError`: it may still come, or have become a letter."""
-        ends_at = self._clock.now() + as_duration(within)
+        ends_at = self.clock.now() + as_duration(within)
         pause = FIRST_LOOK
         while (found := await self.answer(request_id)) is None:
-            left = ends_at - self._clock.now()
+            left = ends_at - self.clock.now()
             if left <= timedelta(0):
                 raise TimeoutError(f"no answer to {request_id} yet")
-            await self._clock.sleep(min(pause, left))
+            await self.clock.sleep(min(pause, left))
             pause = min(pause * 2, LAST_LOOK)
         return found
 
+    async def call_off(self, request_id: str) -> None:
+        """Nobody wants the answer any more: a request that was not sent will not be, nor redriven. Idempotent.
 
-def _message(request: LLMRequest, queue: str) -> Message:
-    return Message("", queue, request.to_json(), headers_of(request), key=request.agent_id.encode())
+        One that was answered keeps its answer.
+        """
+        await self.answers.put(request_id, CALLED_OFF)
+        self._router.cancel(request_id)
+
+    def arrived(self, response: LLMResponse) -> None:
+        """An answer was kept by a worker of this process."""
+        if response.request_id in self._router:
+            self._router.resolve(response.request_id, response)
+
+    def hear(self, event: Event) -> None:
+        """Hear of a letter that a worker of this process has written: the request has ended in an error."""
+        if isinstance(event, LetterWritten):
+            request_id = name_of(event.letter.headers)
+            if request_id in self._router:
+                self._router.resolve_error(request_id, _named(_error_of(event.letter), request_id))
+
+    async def aclose(self) -> None:
+        """Nobody waits any more: futures that are left end as `GatewayClosed`. Their requests go on. Idempotent."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        self._router.close(lambda _: GatewayClosed("the gateway was closed; the request goes on"))
+
+    def _message(self, request: LLMRequest, queue: str) -> Message:
+        own = headers_of(request)
+        with nullcontext(own) if self.tracing is None else self.tracing.publish(queue, own) as headers:
+            return Message("", queue, request.to_json(), headers, key=request.agent_id.encode())
+
+    async def _look(self) -> None:
+        """Look for answers of other processes, all by turns, seldom enough to be no load."""
+        pause = FIRST_LOOK
+        while len(self._router):
+            await self.clock.sleep(pause)
+            began = self.clock.now()
+            for request_id in self._router.names():
+                await self._look_for(request_id)
+            took = self.clock.now() - began
+            pause = max(min(pause * 2, LAST_LOOK), took * 9)
+
+    async def _look_for(self, request_id: str) -> None:
+        try:
+            found = await self.answer(request_id)
+        except GatewayError as error:
+            self._router.resolve_error(request_id, error)
+        except Exception:  # noqa: BLE001 - answers that cannot be had now are asked for again
+            return
+        else:
+            if found is not None:
+                self._router.resolve(request_id, found)
+
+
+def answers_of(broker: Broker) -> Answers:
+    """The answers beside a broker's queues. Raises `ConfigError` if it has no place for them."""
+    if not isinstance(broker, KeepsAnswers):
+        raise ConfigError(f"answers: {broker.name} has no place for them; give Outside(answers=…)")
+    return broker.answers()
+
+
+def name_of(headers: Sequence[tuple[str, bytes]]) -> str:
+    """The id of the request in a message with these headers; empty if it says none."""
+    return next((value.decode("utf-8", "replace") for name, value in headers if name == "request_id"), "")
+
+
+def _error_of(letter: DeadLetter) -> GatewayError:
+    """What the caller of a request is told that has become a letter."""
+    text = f"{letter.error_type}: {letter.error_message}"[:500]
+    error: GatewayError
+    if letter.reason is Reason.DEADLINE:
+        error = DeadlineExceeded(text)
+    elif letter.reason is Reason.ATTEMPTS_EXHAUSTED:
+        error = RetriesExhausted(f"{letter.retry_count} attempts failed, the last one with {text}")
+    else:
+        error = RequestRejected(text)
+    error.code, error.letter_id = letter.error_code, letter.letter_id
+    if isinstance(error, RetriesExhausted | DeadlineExceeded):
+        error.attempts = letter.retry_count
+    return error
+
+
+def _named(error: GatewayError, request_id: str) -> GatewayError:
+    error.request_id = request_id
+    return error

@@ -67,7 +67,7 @@ class FrontDoor:
             if body.get("stream"):
                 async with self._gateway.stream(request) as stream:
                     return await _streamed(call, request, stream, form)
-            answer = await self._gateway.ask(request)
+            answer = await self._gateway.ask(request, keep=False)
         except GatewayError as error:
             return _refused(error)
         return web.Response(

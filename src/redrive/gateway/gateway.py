@@ -5,53 +5,44 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from random import Random
 from types import TracebackType
 from typing import Self
 
+from redrive.core.duration import Duration
 from redrive.core.errors import (
+    ConfigError,
     DeadlineExceeded,
     GatewayBusy,
     GatewayClosed,
     GatewayError,
-    MissingExtra,
     RequestIdConflict,
     RequestRejected,
 )
+from redrive.core.event import Event
 from redrive.core.policy import RetryPolicy, RetrySpec
-from redrive.core.ports import Clock, DeadLetterQueue, EventSink
+from redrive.core.ports import Broker, DeadLetterQueue
 from redrive.gateway.account import Account
 from redrive.gateway.alarms import Alarms
 from redrive.gateway.classify import with_rules
 from redrive.gateway.clock import SteadyClock
+from redrive.gateway.durable import DurableGateway, answers_of
+from redrive.gateway.durable_rows import rows_of
 from redrive.gateway.exchange import Exchange
 from redrive.gateway.journal import Journal
 from redrive.gateway.letters import LetterWriter
 from redrive.gateway.line import Desks, Line
 from redrive.gateway.model import ModelConfig, read_models
 from redrive.gateway.request import LLMRequest, LLMResponse
-from redrive.gateway.router import Pending, ResponseRouter
+from redrive.gateway.router import Pending, ResponseRouter, refused
 from redrive.gateway.stats import ModelStats, stats_of
 from redrive.gateway.streams import AnswerStream, Channel
-from redrive.gateway.surroundings import NobodyListens, Surroundings
-from redrive.gateway.ticket import Ticket
-from redrive.gateway.tokens import tokens_of
-from redrive.gateway.transport import Transport
+from redrive.gateway.surroundings import NobodyListens, Outside, Surroundings, default_transport
+from redrive.gateway.ticket import Ask, Ticket, queue_of
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a gateway takes from the outside where nothing else is said. Tests say otherwise."""
-
-    transport: Transport | None = None
-    clock: Clock | None = None
-    random: Random | None = None
-    sink: EventSink | None = None
 
 
 class Gateway:
@@ -59,7 +50,9 @@ class Gateway:
 
     `models` names each model. `policy` is the retry policy of all requests. `log_dir` is where the journal is written,
     None for none. Requests that are given up become letters in `dlq`; without one they end as errors only, and a
-    warning says so. The gateway closes neither.
+    warning says so. With a `broker` the gateway is durable: requests are persisted before `submit` returns, answered by
+    the workers of `wiring.answering`, here or elsewhere, and given up into the broker's own DLQ. Streams are not
+    persisted. The gateway closes neither.
 
     Every request that `submit` has accepted ends exactly once. Leaving the context closes the gateway: what is not
     answered by then ends as `GatewayClosed`; `drain` waits for it before. Raises `ConfigError` with every mistake.
@@ -71,13 +64,16 @@ class Gateway:
         *,
         policy: RetrySpec = None,
         log_dir: str | os.PathLike[str] | None = None,
+        broker: Broker | None = None,
         dlq: DeadLetterQueue | None = None,
         outside: Outside | None = None,
     ) -> None:
         self._keys = read_models(models)
-        self._models = dict(models)
-        self._policy = with_rules(RetryPolicy.of(policy))
+        self.models = dict(models)
+        self.policy = with_rules(RetryPolicy.of(policy))
+        self.durable: DurableGateway | None = None
         self._log_dir = log_dir
+        self._broker = broker
         self._dlq = dlq
         self._outside = outside or Outside()
         self._journal: Journal | None = None
@@ -91,22 +87,26 @@ class Gateway:
             raise GatewayClosed("a gateway is opened once")
         self._opened = True
         clock = self._outside.clock or SteadyClock()
+        if self._broker is not None:
+            answers = self._outside.answers or answers_of(self._broker)
+            self.durable = DurableGateway(self._broker, answers, clock=clock, tracing=self._outside.tracing)
         self._around = Surroundings(
             clock,
             Alarms(clock),
             self._outside.random or Random(),  # noqa: S311 - jitter, not secrets
             self._outside.sink or NobodyListens(),
+            self._outside.tracing,
         )
-        self._transport = self._outside.transport or _default_transport()
+        self._transport = self._outside.transport or default_transport()
         self._journal = None if self._log_dir is None else Journal(self._log_dir)
-        if self._dlq is None and self._policy.max_retries:  # without retries, somebody else sees to failures
+        if self._dlq is None and self.durable is None and self.policy.max_retries:
             log.warning("the gateway has no dead letter queue: requests that are given up end as errors only")
         letters = None if self._dlq is None else LetterWriter(self._dlq, self._around)
-        for name, config in self._models.items():
+        for name, config in self.models.items():
             account = self._accounts[name] = Account(name, self._around, self._journal)
             exchange = Exchange(config, key=self._keys.get(name, ""), transport=self._transport, clock=clock)
             desks = Desks(self._router, account, exchange, letters)
-            self._lines[name] = Line(config, self._policy, desks=desks, around=self._around)
+            self._lines[name] = Line(config, self.policy, desks=desks, around=self._around)
         return self
 
     async def __aexit__(
@@ -114,12 +114,17 @@ class Gateway:
     ) -> None:
         await self.aclose()
 
-    async def ask(self, request: LLMRequest) -> LLMResponse:
-        """The answer to a request. Raises the `GatewayError` that it ends in. Cancelling it calls the request off."""
-        return await (await self.submit(request))
+    async def ask(self, request: LLMRequest, *, keep: bool = True) -> LLMResponse:
+        """The answer to a request. Raises the `GatewayError` that it ends in. Cancelling it calls the request off.
 
-    async def submit(self, request: LLMRequest, *, wait: bool = True) -> Pending:
+        In a durable gateway it goes on then, unless it was asked without `keep`: not to be persisted.
+        """
+        return await (await self.submit(request, keep=keep))
+
+    async def submit(self, request: LLMRequest, *, wait: bool = True, keep: bool = True) -> Pending:
         """Accept a request; return the future of its answer. Cancelling the future calls the request off.
+
+        A durable gateway persists it first, if it is to `keep` it; then cancelling ends the waiting only.
 
         While the model's queue is full it waits, as long as the request's deadline allows; without `wait` it raises
         `GatewayBusy`. The same request again, with the same id, joins the one that is under way. Raises
@@ -127,30 +132,68 @@ class Gateway:
         `GatewayClosed`, and `DeadlineExceeded`.
         """
         line = self._line(request)
-        body = self._body(line, request)
-        return self._join(request, body) or await self._accept(line, request, body, wait=wait)
+        ask = self._asked(line, request)
+        if self.durable is not None and keep:
+            return self.durable.wait(await self.durable.submit(request))
+        return self._join(ask) or await self._accept(line, ask, wait=wait)
+
+    async def attempt(self, request: LLMRequest, *, failures: int = 0) -> LLMResponse:
+        """The answer, of one attempt that is neither retried nor a letter: a durable gateway's worker sees to that."""
+        line = self._line(request)
+        ask = self._asked(line, request)._replace(once=True, failures=failures)
+        return await (self._join(ask) or await self._accept(line, ask))
+
+    async def result(self, request_id: str, *, within: Duration = "10m") -> LLMResponse:
+        """The answer to a request of a durable gateway, from any process; it is kept for 24 hours.
+
+        Raises `TimeoutError` if there is none yet, `ConfigError` without a broker.
+        """
+        if self.durable is None:
+            raise ConfigError("broker: a gateway without one keeps no answers")
+        return await self.durable.result(request_id, within=within)
+
+    def hear(self, event: Event) -> None:
+        """Hear what the workers of a durable gateway tell: for its journal, and for those who wait here."""
+        if self.durable is None:
+            return
+        self.durable.hear(event)
+        model = self.models.get(event.queue.removeprefix(queue_of("")))
+        if self._journal is not None and model is not None:
+            for file, row in rows_of(event, postpone_after=model.postpone_after):
+                self._journal.write(file, row)
 
     @asynccontextmanager
     async def stream(self, request: LLMRequest) -> AsyncIterator[AnswerStream]:
         """The answer as it comes, in a context that calls the request off when it is left before the end.
 
         The request is retried only before its first words; an answer that breaks off later is `StreamInterrupted`,
-        never a success. `attempt_timeout` is then the longest silence. Raises what `submit` raises.
+        never a success. `attempt_timeout` is then the longest silence. Nothing is persisted. Raises what `submit` does.
         """
         line = self._line(request)
-        body = self._body(line, request, stream=True)
-        self._refuse_known(request)
         channel = Channel()
-        async with AnswerStream(await self._accept(line, request, body, channel=channel), channel) as stream:
+        ask = self._asked(line, request, stream=True)._replace(channel=channel)
+        self._refuse_known(request)
+        async with AnswerStream(await self._accept(line, ask), channel) as stream:
             yield stream
 
     async def submit_many(self, requests: Sequence[LLMRequest]) -> Sequence[Pending]:
         """Accept requests; return their futures, in order. The future of one that is refused has the error in it."""
-        return [await self._submitted(request) for request in requests]
+        if self.durable is None:
+            return [await self._submitted(request) for request in requests]
+        ended = [self._refusal(request) for request in requests]
+        good = [request for request, future in zip(requests, ended, strict=True) if future is None]
+        names = iter(await self.durable.submit_many(good))
+        return [self.durable.wait(next(names)) if future is None else future for future in ended]
 
     def cancel(self, request_id: str) -> bool:
-        """Call a request off, for all who wait for it; False if there is none under way."""
+        """Call a request off, for all who wait for it; False if there is none under way in this process."""
         return self._router.cancel(request_id)
+
+    async def call_off(self, request_id: str) -> None:
+        """Call a request off, also one that was persisted, wherever it is: it is neither sent later, nor a letter."""
+        if self.durable is not None:
+            await self.durable.call_off(request_id)
+        self.cancel(request_id)
 
     async def drain(self) -> None:
         """Wait until nothing is under way. What is submitted meanwhile is waited for, too."""
@@ -164,7 +207,7 @@ class Gateway:
 
     def wire_of(self, model: str) -> str | None:
         """The form in which a model is spoken to; None if there is none of this name."""
-        config = self._models.get(model)
+        config = self.models.get(model)
         return None if config is None else config.wire
 
     async def aclose(self) -> None:
@@ -179,6 +222,10 @@ class Gateway:
             if self._outside.transport is None:
                 last.push_async_callback(self._transport.aclose)
             last.push_async_callback(self._around.alarms.aclose)
+            if self.durable is not None:
+                if self._outside.answers is None:
+                    last.push_async_callback(self.durable.answers.aclose)
+                last.push_async_callback(self.durable.aclose)
             last.callback(self._router.close, lambda _: GatewayClosed("the gateway was closed before the letter was"))
             for line in self._lines.values():
                 line.stop()
@@ -194,43 +241,46 @@ class Gateway:
             raise _named(RequestRejected(f"model: expected one of {known}, got {request.model!r}"), request)
         return line
 
-    def _body(self, line: Line, request: LLMRequest, *, stream: bool = False) -> bytes:
+    @staticmethod
+    def _asked(line: Line, request: LLMRequest, *, stream: bool = False) -> Ask:
         try:
-            return line.body(request, stream=stream)
+            return line.asked(request, stream=stream)
         except RequestRejected as error:
             raise _named(error, request) from None
 
     def _known(self, request: LLMRequest) -> Ticket | None:
-        found = (line.tickets.get(request.request_id) for line in self._lines.values())
-        return next((ticket for ticket in found if ticket is not None), None)
+        for line in self._lines.values():
+            if (ticket := line.tickets.get(request.request_id)) is not None:
+                return ticket
+        return None
 
-    def _join(self, request: LLMRequest, body: bytes) -> Pending | None:
+    def _join(self, ask: Ask) -> Pending | None:
         """One more future for the same request; None if none with this id is under way."""
-        ticket = self._known(request)
+        ticket = self._known(ask.request)
         if ticket is None:
             return None
-        if ticket.body != body or ticket.request.model != request.model:
-            self._refuse_known(request)
-        return self._router.register(request.request_id)
+        if ticket.body != ask.body or ticket.request.model != ask.request.model:
+            self._refuse_known(ask.request)
+        return self._router.register(ask.request.request_id)
 
     def _refuse_known(self, request: LLMRequest) -> None:
         if self._known(request) is not None:
             raise _named(RequestIdConflict("another request with this id is under way"), request)
 
-    async def _accept(
-        self, line: Line, request: LLMRequest, body: bytes, *, wait: bool = True, channel: Channel | None = None
-    ) -> Pending:
+    async def _accept(self, line: Line, ask: Ask, *, wait: bool = True) -> Pending:
         """Take a request in, as soon as there is room."""
-        now = self._around.clock.now()
+        request = ask.request
+        made_at = now = self._around.clock.now()
         allowed = request.deadline or line.config.deadline
-        deadline_at = None if allowed is None else now + allowed
+        deadline_at = None if allowed is None else made_at + allowed
         if line.room.locked():
             if not wait:
                 raise _named(GatewayBusy(f"the queue of {request.model} is full"), request)
             await self._room(line, request, deadline_at)
+            now = self._around.clock.now()
             try:
                 self._line(request)
-                joined = self._join(request, body)  # meanwhile somebody else may have asked the same
+                joined = self._join(ask)  # meanwhile somebody else may have asked the same
             except GatewayError:
                 line.room.release()
                 raise
@@ -240,9 +290,15 @@ class Gateway:
         else:
             await line.room.acquire()
         future = self._router.register(request.request_id)
-        tokens = 0 if line.config.tokens_per_minute is None else tokens_of(request, body)
-        line.accept(Ticket(request, body, tokens, now, deadline_at, ready_at=now, channel=channel))
+        line.accept(self._traced(ask).ticket(now=made_at, deadline_at=deadline_at), now=now)
         return future
+
+    def _traced(self, ask: Ask) -> Ask:
+        """With the trace that its attempts belong to. Those of a worker have one already."""
+        if self._around.tracing is None or ask.once:
+            return ask
+        with self._around.tracing.publish(queue_of(ask.request.model), ()) as trace:
+            return ask._replace(trace=trace)
 
     async def _room(self, line: Line, request: LLMRequest, deadline_at: datetime | None) -> None:
         acquiring = asyncio.ensure_future(line.room.acquire())
@@ -260,10 +316,15 @@ class Gateway:
         try:
             return await self.submit(request)
         except GatewayError as error:
-            refused: Pending = asyncio.get_running_loop().create_future()
-            refused.set_exception(error)
-            refused.exception()  # who never asks for it is not to be reminded by the garbage collector
-            return refused
+            return refused(error)
+
+    def _refusal(self, request: LLMRequest) -> Pending | None:
+        """The future of a request that can never be sent; None for any other."""
+        try:
+            self._asked(self._line(request), request)
+        except GatewayError as error:
+            return refused(error)
+        return None
 
     def _abandon(self, request_id: str) -> None:
         for line in self._lines.values():
@@ -273,11 +334,3 @@ class Gateway:
 def _named(error: GatewayError, request: LLMRequest) -> GatewayError:
     error.request_id, error.model = request.request_id, request.model
     return error
-
-
-def _default_transport() -> Transport:
-    try:
-        from redrive.gateway.aiohttp_transport import AiohttpTransport  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtra("the gateway", extra="gateway") from error
-    return AiohttpTransport()

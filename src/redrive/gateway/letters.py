@@ -80,7 +80,7 @@ class LetterWriter:
 def letter_of(ticket: Ticket, error: GatewayError, *, reason: Reason, now: datetime) -> DeadLetter:
     """The dead letter of a request; its payload is the whole request, to be sent again."""
     request = ticket.request
-    source = Source("", "", handler="redrive.gateway", node=platform.node(), pid=os.getpid(), own_ids=False)
+    source = Source("", "", handler="redrive.gateway", node=platform.node(), pid=os.getpid(), own_ids=False, kind=KIND)
     letter = write_letter(
         ticket.delivery(request.to_json()),
         source=source,
@@ -99,7 +99,7 @@ def letter_of(ticket: Ticket, error: GatewayError, *, reason: Reason, now: datet
         context["answer"] = error.answer
     if error.provider_request_id:
         context["provider_request_id"] = error.provider_request_id
-    return replace(letter, kind=KIND, context=context)
+    return replace(letter, context=context)
 
 
 def _words(error: BaseException | None) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,7 @@ from redrive.gateway.request import LLMRequest
 from redrive.gateway.router import ResponseRouter
 from redrive.gateway.send_window import SendWindow
 from redrive.gateway.surroundings import Surroundings
-from redrive.gateway.ticket import State, Ticket, milliseconds
+from redrive.gateway.ticket import Ask, State, Ticket, milliseconds
 from redrive.gateway.tokens import tokens_of
 from redrive.gateway.wire import Answer
 
@@ -54,6 +55,7 @@ class Line:
         self.room = asyncio.Semaphore(config.queue_size)
         self.tickets: dict[str, Ticket] = {}
         self._policy = policy
+        self._once = replace(policy, max_retries=0)
         self._desks = desks
         self._around = around
         self._queue = FairQueue()
@@ -63,22 +65,25 @@ class Line:
         self._window = SendWindow(config.batch_size, config.batch_wait)
         self._closed = False
 
-    def body(self, request: LLMRequest, *, stream: bool = False) -> bytes:
-        """What will be sent for a request. Raises `RequestRejected` for one that can never be sent."""
+    def asked(self, request: LLMRequest, *, stream: bool = False) -> Ask:
+        """The request as it will be sent. Raises `RequestRejected` for one that can never be."""
         body = self._desks.exchange.body(request, stream=stream)
         most = self.config.tokens_per_minute
-        if most is not None and (tokens := tokens_of(request, body)) > most:
+        if most is None:
+            return Ask(request, body)
+        tokens = tokens_of(request, body)
+        if tokens > most:
             raise RequestRejected(f"est_tokens: expected at most {most}, which is all of a minute, got {tokens}")
-        return body
+        return Ask(request, body, tokens)
 
-    def accept(self, ticket: Ticket) -> None:
+    def accept(self, ticket: Ticket, *, now: datetime) -> None:
         """Take a request in. Its deadline begins to count when it was made, not now."""
         self.tickets[ticket.request_id] = ticket
         if ticket.deadline_at is not None:
             ticket.deadline_alarm = self._around.alarms.at(ticket.deadline_at, partial(self._expire, ticket))
         self._queue.put(ticket)
-        if not self._ended_by_gate(ticket, self._around.clock.now()):
-            self.pump()
+        if not self._ended_by_gate(ticket, now):
+            self.pump(now)
 
     def abandon(self, request_id: str) -> None:
         """Nobody waits for this request any more: it leaves the queue, or its call, at once."""
@@ -89,11 +94,11 @@ class Line:
         self._done(ticket)
         self.pump()
 
-    def pump(self) -> None:
+    def pump(self, now: datetime | None = None) -> None:
         """Start what may start."""
         if self._closed:
             return
-        now = self._around.clock.now()
+        now = now or self._around.clock.now()
         self._free_held(now)
         while self._queue:
             ticket = self._queue.head()
@@ -182,11 +187,10 @@ class Line:
     def _call_ended(self, call: Call, outcome: Sequence[Heard] | GatewayError) -> None:
         """A call is over: once for its slot, and for each request in it."""
         now = self._around.clock.now()
-        wanted = call.wanted
         limits = self.limits
         moved, closed_before = False, limits.slots.closed(now)
         if isinstance(outcome, GatewayError):
-            if wanted:  # else it was broken off by us, and says nothing about the provider
+            if wanted := call.wanted:  # else it was broken off by us, and says nothing about the provider
                 moved = limits.failed(call.grant, wanted[0].request_id, outcome, now=now)
             heard: Sequence[Heard] = [(own_copy(outcome), "") for _ in call.tickets]
             spent = None if outcome.possibly_executed else 0
@@ -208,7 +212,7 @@ class Line:
             if ticket.call is call:
                 ticket.call = None
                 self._judge(ticket, result, provider_request_id, now=now)
-        self.pump()
+        self.pump(now)
 
     @staticmethod
     def _spent(heard: Sequence[Heard]) -> int | None:
@@ -258,7 +262,8 @@ class Line:
             why = self.limits.breaker.why or ""
             self._desks.account.retried(ticket, error, status=HELD, why=why, now=now)
             return
-        decision = decide(self._policy, error, delivery=ticket.delivery(), now=now, random=self._around.random)
+        policy = self._once if ticket.once else self._policy
+        decision = decide(policy, error, delivery=ticket.delivery(), now=now, random=self._around.random)
         ticket.remember(error, now=now)
         outcome = decision.outcome
         if not isinstance(outcome, RetryLater):
@@ -301,7 +306,7 @@ class Line:
         """A request ends in an error. Unless it was rejected, its letter is written first; `failure` is in it."""
         self._leave(ticket)
         letters = self._desks.letters
-        if letters is None or reason is Reason.REJECTED:
+        if letters is None or ticket.once or reason is Reason.REJECTED:
             self._resolve(ticket, error, reason=reason.value, now=self._around.clock.now())
             return
         ticket.state = State.ENDING

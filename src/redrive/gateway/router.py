@@ -11,6 +11,14 @@ from redrive.gateway.request import LLMResponse
 Pending = asyncio.Future[LLMResponse]
 
 
+def refused(error: GatewayError) -> Pending:
+    """The future of a request that was not accepted. Who never asks for it is not reminded by the garbage collector."""
+    future: Pending = asyncio.get_running_loop().create_future()
+    future.set_exception(error)
+    future.exception()
+    return future
+
+
 class ResponseRouter:
     """Gives each request's answer, or its error, to those who wait for it. Belongs to one event loop.
 
@@ -27,6 +35,13 @@ class ResponseRouter:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._waiting
+
+    def names(self) -> list[str]:
+        """The requests that somebody waits for."""
+        return [*self._waiting]
 
     def register(self, request_id: str) -> Pending:
         """A future for a request: of a new one, or one more of a request that others wait for already."""

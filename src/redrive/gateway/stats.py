@@ -5,20 +5,22 @@ from datetime import datetime
 
 from redrive.gateway.account import Account
 from redrive.gateway.line import Line
-from redrive.gateway.ticket import State
+from redrive.gateway.ticket import State, milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStats:
     """The requests of one model by where they are, its limits now, and what has become of the others since the start.
 
-    `limit` is how many calls may be in flight, `closed_until` when the gate opens, `breaker` why it is open.
-    `journal_dropped` counts rows of all models that could not be written.
+    `postponed` are those of the `waiting` whom the provider has put off for long. `limit` is how many calls may be in
+    flight, `closed_until` when the gate opens, `breaker` why it is open. `journal_dropped` counts rows of all models
+    that could not be written.
     """
 
     queued: int
     in_flight: int
     waiting: int
+    postponed: int
     limit: int
     closed_until: datetime | None
     breaker: str | None
@@ -34,11 +36,12 @@ class ModelStats:
 def stats_of(line: Line, account: Account, *, dropped: int) -> ModelStats:
     """How this line stands."""
     states = [ticket.state for ticket in line.tickets.values()]
-    counts = account.counts
+    counts, long = account.counts, milliseconds(line.config.postpone_after)
     return ModelStats(
         queued=states.count(State.QUEUED),
         in_flight=states.count(State.IN_FLIGHT),
         waiting=states.count(State.WAITING),
+        postponed=sum(ticket.state is State.WAITING and ticket.delay_ms > long for ticket in line.tickets.values()),
         limit=line.limits.slots.limit,
         closed_until=line.limits.slots.closed_until,
         breaker=line.limits.breaker.why,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from redrive.core.attempt import Attempt, Trail, extend_trail
 from redrive.core.delivery import Delivery
@@ -49,6 +49,8 @@ class Ticket:
     deadline_alarm: Alarm | None = None
     due_alarm: Alarm | None = None
     channel: Channel | None = None  # where the answer goes bit by bit, if it is wanted so
+    once: bool = False  # no retry and no letter here: whoever asks sees to that
+    trace: Headers = ()  # what ties its attempts to the trace of whoever asked
     call: Any = field(default=None, repr=False)  # the call it is in, while it is in flight
 
     @property
@@ -78,7 +80,7 @@ class Ticket:
     def delivery(self, body: bytes = b"") -> Delivery:
         """The request as the core knows messages: what the retry policy is asked about, and with a body the letter."""
         request = self.request
-        headers = headers_of(request)
+        headers = (*headers_of(request), *self.trace)
         message = Message(request.request_id, queue_of(request.model), body, headers, published_at=self.accepted_at)
         return Delivery(
             message,
@@ -86,6 +88,37 @@ class Ticket:
             self.accepted_at,
             failures=self.failures,
             first_attempt_at=self.first_attempt_at,
+        )
+
+
+class Ask(NamedTuple):
+    """What somebody asks: a request, what is sent for it, and the tokens that it may cost where they are limited.
+
+    `once` is for a worker that makes one attempt here, and decides itself what a failure means; with the `failures`
+    that there were before.
+    """
+
+    request: LLMRequest
+    body: bytes
+    tokens: int = 0
+    channel: Channel | None = None
+    once: bool = False
+    failures: int = 0
+    trace: Headers = ()
+
+    def ticket(self, *, now: datetime, deadline_at: datetime | None) -> Ticket:
+        """The request, accepted."""
+        return Ticket(
+            self.request,
+            self.body,
+            self.tokens,
+            now,
+            deadline_at,
+            ready_at=now,
+            failures=self.failures,
+            channel=self.channel,
+            once=self.once,
+            trace=self.trace,
         )
 
 
@@ -98,6 +131,7 @@ def headers_of(request: LLMRequest) -> Headers:
     """What a message that is a request says of itself."""
     return (
         ("content-type", b"application/json"),
+        ("request_id", request.request_id.encode()),
         ("agent_id", request.agent_id.encode()),
         ("model", request.model.encode()),
     )

@@ -13,6 +13,8 @@ def tokens_of(request: LLMRequest, body: bytes) -> int:
     """How many tokens to reserve: what the request says, or its length and the longest answer it asks for."""
     if request.est_tokens is not None:
         return request.est_tokens
-    asked = (request.params.get(name) for name in _NAMES)
-    longest = next((number for number in asked if type(number) is int and number > 0), _ANSWER)
+    longest = _ANSWER
+    if request.params:
+        asked = (request.params.get(name) for name in _NAMES)
+        longest = next((number for number in asked if type(number) is int and number > 0), _ANSWER)
     return len(body) // _BYTES + 1 + longest

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from redrive.brokers.sqlite import SqliteBroker
+from redrive.brokers.sqlite.schema import VERSION
 from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError
 from redrive.core.message import Message
 from redrive.testing.clock import ManualClock
@@ -100,6 +101,24 @@ async def test_a_file_of_another_version_is_refused(broker: SqliteBroker, file: 
         newer.execute("PRAGMA user_version = 99")
     with pytest.raises(ConfigError, match="version 99"):
         await SqliteBroker(file, clock=ManualClock(), reserve=0).publish("orders", [MESSAGE])
+
+
+async def test_a_file_of_the_version_before_is_brought_up_to_date_with_what_waits_in_it(
+    broker: SqliteBroker, file: Path
+) -> None:
+    await broker.publish("orders", [MESSAGE])
+    await broker.aclose()
+    with closing(sqlite3.connect(file)) as older:
+        older.execute("ALTER TABLE alive DROP COLUMN state")
+        older.execute("PRAGMA user_version = 2")
+    newer = SqliteBroker(file, clock=ManualClock(), reserve=0)
+    await newer.publish("orders", [MESSAGE])
+    await newer.aclose()
+
+    with closing(sqlite3.connect(file)) as found:
+        assert found.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert found.execute("SELECT count(*) FROM fresh").fetchone() == (2,)
+        assert "state" in {row[1] for row in found.execute("PRAGMA table_info(alive)")}
 
 
 async def test_a_file_that_is_no_database_is_a_broker_error(broker: SqliteBroker, file: Path) -> None:

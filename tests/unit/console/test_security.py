@@ -57,6 +57,7 @@ LEAST = {
     "POST /redrives/{redrive_id}/cancel": OPERATOR,
     "GET /discard": OPERATOR,
     "POST /discard": OPERATOR,
+    "GET /gateways": VIEWER,
     "GET /audit": VIEWER,
     "GET /settings": VIEWER,
     "POST /settings/tokens": ADMIN,
@@ -72,7 +73,18 @@ POLICY = (
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 ACTS = [door.removeprefix("POST ") for door in LEAST if door.startswith("POST ")]
-PAGES = ("/", "/incidents", "/letters", "/redrives", "/audit", "/settings", "/settings/purge", "/sign-in", "/nosuch")
+PAGES = (
+    "/",
+    "/incidents",
+    "/letters",
+    "/redrives",
+    "/gateways",
+    "/audit",
+    "/settings",
+    "/settings/purge",
+    "/sign-in",
+    "/nosuch",
+)
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
     '"><script>alert(1)</script>',

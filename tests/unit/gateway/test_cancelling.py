@@ -307,16 +307,17 @@ async def test_ten_thousand_random_moments_of_leaving_lose_no_future(caplog: pyt
     caplog.set_level(logging.CRITICAL, "redrive.gateway.calls")
     caplog.set_level(logging.WARNING, "asyncio")
     async with on_stage(Provider(always=moody), queue_size=500, policy=[0, 1, 1], deadline=30) as stage:
-        ended = left = 0
-        for round_number in range(20):
+        ended = left = called = 0
+        for round_number in range(25):
             requests = [a_request(f"{round_number}-{n}", agent_id=f"a{n % 7}") for n in range(500)]
             futures = await stage.gateway.submit_many(requests)
-            for future in random.sample(futures, 250):
+            for future in random.sample(futures, 400):
                 if random.random() < 0.3:
                     await asyncio.sleep(0)
                 if random.random() < 0.02:
                     stage.clock.advance(random.random())
                 future.cancel()
+                called += 1
             results = await stage.end(*futures, step=1)
             ended += len(results)
             left += sum(isinstance(one, asyncio.CancelledError) for one in results)
@@ -326,7 +327,7 @@ async def test_ten_thousand_random_moments_of_leaving_lose_no_future(caplog: pyt
             }
             await stage.settle()
             assert is_idle(stage)
-        assert ended == 10_000
+        assert (ended, called) == (12_500, 10_000)
         assert left > 1000
         assert stage.gateway._lines["fast"].limits.slots.in_flight == 0  # noqa: SLF001
         assert stage.gateway._lines["fast"].tickets == {}  # noqa: SLF001

@@ -10,8 +10,8 @@ from redrive.core.ports.answers import KEPT_FOR
 class RedisAnswers:
     """The `Answers` on Redis: one key `{prefix}:answer:{id}` for each, which Redis itself forgets."""
 
-    def __init__(self, url: str, *, prefix: str = "redrive", keep: timedelta = KEPT_FOR) -> None:
-        self._server = Server(Address.of(url))
+    def __init__(self, url: str | Address, *, prefix: str = "redrive", keep: timedelta = KEPT_FOR) -> None:
+        self._server = Server(Address.of(url) if isinstance(url, str) else url)
         self._prefix = prefix
         self._keep = max(1, int(keep / timedelta(milliseconds=1)))
 

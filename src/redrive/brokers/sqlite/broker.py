@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from redrive.brokers.names import check_names
+from redrive.brokers.sqlite.answers import SqliteAnswers
 from redrive.brokers.sqlite.dead_letters import SqliteDeadLetters
 from redrive.brokers.sqlite.depth import depth
 from redrive.brokers.sqlite.doctor import examine
 from redrive.brokers.sqlite.housekeeping import workers
+from redrive.brokers.sqlite.letters import find
 from redrive.brokers.sqlite.queues import enqueue, find_lane, join, send_back
 from redrive.brokers.sqlite.rows import Lane, Row, as_row
 from redrive.brokers.sqlite.space import RESERVE, Space
@@ -33,6 +35,7 @@ from redrive.core.ports import (
     Options,
     Subscription,
 )
+from redrive.core.ports.answers import Answers
 from redrive.core.redrive import SendBack
 
 CAPABILITIES: Final = Capabilities()
@@ -87,6 +90,9 @@ class SqliteBroker:
         name = (place or DeadLetterPlace()).dlq_of(queue, default=DLQ)
         return SqliteDeadLetters(self._writer, name=name, queue=queue, broker=self._name)
 
+    def answers(self) -> Answers:
+        return SqliteAnswers(f"{self._writer.path}.answers", clock=self._clock)
+
     async def send_back(self, items: Sequence[SendBack]) -> Sequence[str]:
         for item in items:
             check_names(queue=item.queue, group=item.group)
@@ -94,6 +100,10 @@ class SqliteBroker:
             return ()
         self._space.require("send_back", queue=items[0].queue, size=sum(len(item.body) for item in items))
         return await self._writer.write(lambda transaction: [send_back(transaction, item) for item in items])
+
+    async def original(self, queue: str, message_id: str) -> Message | None:
+        found = await self._writer.read(lambda transaction: find(transaction, queue, message_id))
+        return None if found is None else found.message
 
     async def queues(self) -> Sequence[tuple[str, str]]:
         return await self._writer.read(_queues)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from redrive.brokers.sqlite.errors import BUSY_SECONDS, code_of
-from redrive.brokers.sqlite.schema import APPLICATION_ID, TABLES, VERSION
+from redrive.brokers.sqlite.schema import APPLICATION_ID, TABLES, UPGRADES, VERSION
 from redrive.core.errors import ConfigError
 
 OLDEST = (3, 35, 0)  # the first with RETURNING
@@ -89,8 +89,10 @@ def _configure(connection: sqlite3.Connection) -> None:
 def _create(connection: sqlite3.Connection, *, path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     if not _is_ours(connection, path=path):  # another process may have been quicker
-        for table in TABLES:
-            connection.execute(table)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        steps = [step for older in sorted(UPGRADES) if older >= version for step in UPGRADES[older]]
+        for statement in steps if version else TABLES:
+            connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
@@ -103,8 +105,8 @@ def _is_ours(connection: sqlite3.Connection, *, path: str) -> bool:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application == APPLICATION_ID and version == VERSION:
         return True
-    if application == APPLICATION_ID:
+    if application == APPLICATION_ID and version not in UPGRADES:
         raise ConfigError(f"{path}: expected a file of version {VERSION}, got version {version} of another Redrive")
-    if tables:
+    if tables and application != APPLICATION_ID:
         raise ConfigError(f"{path}: expected a file of Redrive's own, got one with other tables")
     return False

@@ -25,13 +25,14 @@ class Pulse(NamedTuple):
     process: str
     version: str
     paused: str | None
+    state: str
 
 
 def beat(lane: Lane, pulse: Pulse, transaction: Transaction) -> int:
     """Write the worker's record, make suspects of what the dead held, tidy up; return how many suspects wait."""
     transaction.execute(
-        "INSERT OR REPLACE INTO alive (lane, owner, host, pid, process, version, paused, seen_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO alive (lane, owner, host, pid, process, version, paused, state, seen_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (lane.id, *pulse, transaction.now),
     )
     reap(lane, transaction)
@@ -49,12 +50,12 @@ def sign_off(lane: Lane, owner: str, transaction: Transaction) -> None:
 def workers(lane: Lane, transaction: Transaction) -> list[Alive]:
     """The workers heard of lately that are not proven dead."""
     rows = transaction.execute(
-        "SELECT owner, host, pid, version, seen_at, paused, process FROM alive"
+        "SELECT owner, host, pid, version, seen_at, paused, state, process FROM alive"
         " WHERE lane = ? AND seen_at >= ? ORDER BY owner",
         (lane.id, transaction.now - HEARD_OF),
     )
     return [
-        Alive(owner, host, pid, version, seen_at=as_instant(seen_at), paused=paused)
-        for owner, host, pid, version, seen_at, paused, process in rows
+        Alive(owner, host, pid, version, seen_at=as_instant(seen_at), paused=paused, state=state)
+        for owner, host, pid, version, seen_at, paused, state, process in rows
         if not is_dead(process)
     ]

@@ -12,7 +12,7 @@ from redrive.brokers.sqlite.schema import SEQ_MASK, row_id
 from redrive.brokers.sqlite.transaction import Transaction, as_instant
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
-from redrive.core.wire import to_fields
+from redrive.core.wire import entry_body, to_fields
 
 ENTRIES: Final = "SELECT id, published_at, key, headers, body FROM {} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 
@@ -31,7 +31,7 @@ def put_letter(transaction: Transaction, dlq: str, letter: DeadLetter) -> None:
     if known is not None and find(transaction, dlq, known[0]) is not None:
         return
     fields = to_fields(letter, dlq_published_at=transaction.at)
-    sent = enqueue_one(transaction, Message("", dlq, letter.payload or b"", fields, letter.key))
+    sent = enqueue_one(transaction, Message("", dlq, entry_body(letter), fields, letter.key))
     transaction.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?)", (key, sent, transaction.now))
 
 

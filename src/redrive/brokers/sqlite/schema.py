@@ -18,7 +18,9 @@ from that hold means moving it to `tracked`: that the row is still in `fresh` *i
 from typing import Final
 
 APPLICATION_ID: Final = 0x52647276  # "Rdrv"
-VERSION: Final = 2
+VERSION: Final = 3
+UPGRADES: Final = {2: ("ALTER TABLE alive ADD COLUMN state TEXT NOT NULL DEFAULT ''",)}
+"""What brings a file of an earlier version to the next one, by the version it has."""
 
 SEQ_BITS: Final = 43
 SEQ_MASK: Final = (1 << SEQ_BITS) - 1
@@ -113,6 +115,7 @@ TABLES: Final = (
         process TEXT NOT NULL,  -- as in hold
         version TEXT NOT NULL,
         paused TEXT,
+        state TEXT NOT NULL DEFAULT '',
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (lane, owner)
     ) WITHOUT ROWID""",

@@ -42,6 +42,7 @@ class SqliteSubscription:
         self._look = partial(look, lane)
         self._flowing = False
         self._fetches = 0
+        self.state = ""
 
     @property
     def incarnation(self) -> str:
@@ -96,7 +97,7 @@ class SqliteSubscription:
 
     async def heartbeat(self, *, paused: str | None = None) -> int:
         options = self._options
-        pulse = Pulse(options.owner, socket.gethostname(), os.getpid(), identity(), options.version, paused)
+        pulse = Pulse(options.owner, socket.gethostname(), os.getpid(), identity(), options.version, paused, self.state)
         return await self._writer.write(partial(beat, self._lane, pulse))
 
     async def aclose(self) -> None:

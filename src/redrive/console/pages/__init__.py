@@ -3,6 +3,7 @@
 from redrive.console.pages import (
     audit,
     discard,
+    gateways,
     incident,
     incidents,
     letter,
@@ -16,5 +17,5 @@ from redrive.console.pages import (
 
 ROUTES = [
     *(overview.routes + incidents.routes + incident.routes + letters.routes + letter.routes + redrives.routes),
-    *(redrive.routes + discard.routes + audit.routes + settings.routes + sign_in.routes),
+    *(redrive.routes + discard.routes + gateways.routes + audit.routes + settings.routes + sign_in.routes),
 ]

@@ -1,7 +1,7 @@
 """The port for answers to requests: kept for a while, to be picked up by their ids."""
 
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 KEPT_FOR: Final = timedelta(hours=24)
 
@@ -19,4 +19,13 @@ class Answers(Protocol):
 
     async def aclose(self) -> None:
         """Close connections. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class KeepsAnswers(Protocol):
+    """A broker that has a place for answers beside its queues."""
+
+    def answers(self) -> Answers:
+        """The answers kept there. Whoever asked closes them."""
         ...
