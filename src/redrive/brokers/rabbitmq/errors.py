@@ -1,0 +1,65 @@
+"""The one place where the exceptions of the client become ours."""
+
+import asyncio
+import ssl
+
+from aiormq import exceptions as amqp
+
+from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound
+
+GONE = (
+    amqp.AMQPConnectionError,
+    amqp.ChannelInvalidStateError,
+    amqp.ConnectionClosed,
+    ConnectionError,
+    OSError,
+    asyncio.TimeoutError,
+    RuntimeError,
+)
+"""What says that a connection or a channel is not there any more."""
+
+REFUSED = (amqp.DeliveryError, amqp.PublishError)
+"""What says that the server will not have a message: its queue is full, or there is none."""
+
+
+def translate(error: BaseException) -> BaseException:
+    """The exception to raise instead: the client's become ours, every other one stays what it is."""
+    ours: BrokerError
+    if isinstance(error, amqp.ProbableAuthenticationError | amqp.AuthenticationError):
+        ours = BrokerError("rabbitmq: the server does not accept this user, password or vhost")
+    elif isinstance(error, ssl.SSLError):
+        ours = BrokerError(f"rabbitmq: no connection by TLS ({error})")
+    elif isinstance(error, amqp.ChannelNotFoundEntity):
+        ours = QueueNotFound(f"rabbitmq: {text_of(error)}")
+    elif isinstance(error, amqp.ChannelAccessRefused):
+        ours = BrokerError(f"rabbitmq: the server does not permit this to the user ({text_of(error)})")
+    elif isinstance(error, REFUSED):
+        ours = BrokerError(f"rabbitmq: {why_refused(error)}")
+    elif isinstance(error, amqp.ChannelPreconditionFailed):
+        ours = BrokerError(f"rabbitmq: {text_of(error)}")
+    elif isinstance(error, (*GONE, amqp.AMQPError)):
+        ours = BrokerUnavailable(f"rabbitmq: no service for now ({type(error).__name__}: {text_of(error)})")
+    else:
+        return error
+    ours.__cause__ = error
+    return ours
+
+
+def why_refused(error: BaseException) -> str:
+    """Why the server would not have a message."""
+    if isinstance(error, amqp.PublishError):
+        return "no queue takes it (it was returned)"
+    if isinstance(error, amqp.DeliveryError):
+        return "the queue does not take it (it is full)"
+    return text_of(error)
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception of the client says, without its frames."""
+    words = [str(each) for each in error.args if isinstance(each, str | bytes | int)]
+    return " ".join(words)[:300] or type(error).__name__
+
+
+def is_from_server(error: BaseException) -> bool:
+    """Whether the server has closed a channel because of what was asked, and not because it went away."""
+    return isinstance(error, amqp.AMQPChannelError) and not isinstance(error, amqp.ChannelInvalidStateError)

@@ -1,0 +1,287 @@
+"""The connection: ours to open, to watch and to open again.
+
+The client's own reconnecting is not used: after a break nothing that was delivered can be settled any more, so whoever
+held something must hear of it. Every call has an end: a server that does not answer is taken for one that is away.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeVar
+
+import aiormq
+from aiormq.abc import AbstractChannel, AbstractConnection, DeliveredMessage
+from aiormq.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, PublishError
+
+from redrive.brokers.rabbitmq.address import Address
+from redrive.brokers.rabbitmq.errors import REFUSED, is_from_server, translate
+from redrive.brokers.rabbitmq.parcel import Parcel
+from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound
+from redrive.core.event import BrokerFaulted
+from redrive.core.ports import Clock, EventSink
+
+T = TypeVar("T")
+
+logging.getLogger("aiormq").setLevel(logging.CRITICAL)  # what goes wrong is told to whoever asked
+
+PATIENCE: Final = timedelta(seconds=15)
+_AT_ONCE: Final = 200  # messages on their way to the server
+_LOOK, _LOOKS = 0.005, 100
+
+
+class Posting(NamedTuple):
+    """A parcel and where it goes."""
+
+    exchange: str
+    routing_key: str
+    parcel: Parcel
+
+
+class Link:
+    """One connection of a process. Belongs to one event loop. `lost_at` is when the last one broke."""
+
+    def __init__(self, address: Address, *, clock: Clock, sink: EventSink | None = None) -> None:
+        self.address = address
+        self.clock = clock
+        self._sink = sink
+        self._connection: AbstractConnection | None = None
+        self._opening: asyncio.Task[AbstractConnection] | None = None
+        self._publisher: AbstractChannel | None = None
+        self._asker: AbstractChannel | None = None
+        self._one_opens, self._one_asks = asyncio.Lock(), asyncio.Lock()
+        self.is_closed = False
+        self.missing: Callable[[], None] = lambda: None  # called when something that was begun is not there
+        self.lost_at: datetime | None = None
+        self.opened = 0
+        self.opened_at = clock.now()
+
+    async def connection(self) -> AbstractConnection:
+        """The connection, opened if there is none. Raises `BrokerUnavailable`, or `BrokerError` if it is refused."""
+        if self.is_closed:
+            raise BrokerUnavailable("rabbitmq: this broker has been closed")
+        if self._connection is not None and not _is_down(self._connection):
+            return self._connection
+        if self._connection is not None:
+            self._forget("the connection has ended")
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> AbstractConnection:
+        try:
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                connection = await aiormq.connect(self.address.url)
+        except Exception as error:
+            raise translate(error) from error
+        finally:
+            self._opening = None
+        self._connection = connection
+        self.opened += 1
+        self.opened_at = self.clock.now()
+        return connection
+
+    async def channel(self, *, confirms: bool = False) -> AbstractChannel:
+        """A new channel."""
+        connection = await self.connection()
+        return await self.ask(connection.channel(publisher_confirms=confirms, on_return_raises=confirms))
+
+    @asynccontextmanager
+    async def for_a_moment(self) -> AsyncIterator[AbstractChannel]:
+        """A channel for calls that the server may answer by closing it. What was got on it and not acked goes back."""
+        channel = await self.channel()
+        try:
+            yield channel
+        finally:
+            if not channel.is_closed:
+                with contextlib.suppress(BrokerError):
+                    await self.ask(channel.close())
+
+    async def ask(self, call: Awaitable[T]) -> T:
+        """The answer to a call. A server that does not answer is away: its connection is given up.
+
+        A call is never left in the middle, also if nobody waits for it any more: the client would close its channel.
+        """
+        asked = self._connection
+        task = asyncio.ensure_future(call)
+        task.add_done_callback(_looked_at)
+        await asyncio.wait([task], timeout=PATIENCE.total_seconds())
+        if not task.done():
+            if self._connection is asked:
+                self.drop(f"no answer within {PATIENCE.total_seconds():.0f} s")
+            raise BrokerUnavailable("rabbitmq: no answer from the server")
+        try:
+            return task.result()
+        except asyncio.CancelledError:
+            raise BrokerUnavailable("rabbitmq: the connection has ended") from None
+        except Exception as error:
+            raise translate(error) from error
+
+    async def heard(self, waiting: asyncio.Future[None], channel: AbstractChannel) -> None:
+        """Wait for something that comes by a channel. Raises `BrokerUnavailable` if it does not, or cannot any more."""
+        closing = channel.closing
+        await asyncio.wait([waiting, closing], timeout=PATIENCE.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        if closing.done():
+            _looked_at(closing)
+        if not waiting.done():
+            raise BrokerUnavailable("rabbitmq: what was waited for has not come")
+
+    async def publish(self, postings: Sequence[Posting]) -> Sequence[BrokerError | None]:
+        """Publish, and wait until the server has confirmed: for each, None or why it was refused.
+
+        Raises `BrokerUnavailable` if it is not known of some whether they were written.
+        """
+        answers: list[BrokerError | None] = []
+        for start in range(0, len(postings), _AT_ONCE):
+            answers += await self._publish(postings[start : start + _AT_ONCE])
+        return answers
+
+    async def publish_all(self, postings: Sequence[Posting]) -> None:
+        """Publish; raise the first refusal."""
+        for refused in await self.publish(postings):
+            if refused is not None:
+                raise refused
+
+    async def _publish(self, postings: Sequence[Posting]) -> list[BrokerError | None]:
+        found = await self._try(postings)
+        if len(postings) > 1 and any(error is not None and is_from_server(error) for error in found):
+            # One of them made the server close the channel, and nothing is known of those behind it.
+            found = [
+                (await self._try([each]))[0] if error is not None and not isinstance(error, REFUSED) else error
+                for each, error in zip(postings, found, strict=True)
+            ]
+        answers: list[BrokerError | None] = []
+        for error in found:
+            ours = None if error is None else translate(error)
+            if isinstance(error, ChannelNotFoundEntity | PublishError):
+                self.missing()
+            if ours is not None and (isinstance(ours, BrokerUnavailable) or not isinstance(ours, BrokerError)):
+                raise ours
+            answers.append(ours)
+        return answers
+
+    async def _try(self, postings: Sequence[Posting]) -> list[BaseException | None]:
+        channel = await self._publishing()
+        calls = [
+            channel.basic_publish(  # type: ignore[call-arg] # its port does not know `wait`, it does
+                parcel.body,
+                exchange=exchange,
+                routing_key=routing_key,
+                properties=parcel.properties,
+                mandatory=True,
+                wait=False,
+            )
+            for exchange, routing_key, parcel in postings
+        ]
+        try:
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                if len(calls) == 1:
+                    try:
+                        await calls[0]
+                    except Exception as error:  # noqa: BLE001 - as gather gives it
+                        return [error]
+                    return [None]
+                answers = await asyncio.gather(*calls, return_exceptions=True)
+        except TimeoutError:
+            if self._publisher is channel:
+                self.drop(f"no confirmation within {PATIENCE.total_seconds():.0f} s")
+            return [BrokerUnavailable("rabbitmq: no confirmation from the server")] * len(postings)
+        return [answer if isinstance(answer, BaseException) else None for answer in answers]
+
+    async def _publishing(self) -> AbstractChannel:
+        if self._publisher is None or self._publisher.is_closed or _is_down(self._publisher.connection):
+            async with self._one_opens:
+                if self._publisher is None or self._publisher.is_closed or _is_down(self._publisher.connection):
+                    self._publisher = await self.channel(confirms=True)
+        return self._publisher
+
+    async def declare(self, name: str, *, arguments: Mapping[str, Any], needed: bool = False) -> None:
+        """Begin a durable queue unless it is there.
+
+        One that somebody has begun with other arguments is taken as it is, unless those are `needed`.
+        """
+        async with self._asking() as channel:
+            try:
+                await self.ask(channel.queue_declare(name, durable=True, arguments=dict(arguments)))
+            except BrokerError as error:
+                if needed or not isinstance(error.__cause__, ChannelPreconditionFailed):
+                    raise
+
+    async def count(self, name: str, *, consumers: bool = False) -> int | None:
+        """How many messages of a queue are in nobody's hands, or how many consumers it has; None if it is not there."""
+        async with self._asking() as channel:
+            try:
+                ok = await self.ask(channel.queue_declare(name, passive=True))
+            except QueueNotFound:
+                return None
+        return (ok.consumer_count if consumers else ok.message_count) or 0
+
+    async def back_in(self, name: str, number: int = 1) -> None:
+        """Wait until what was given back to a queue can be counted there, unless others are quicker to take it."""
+        for _ in range(_LOOKS):
+            if (await self.count(name) or 0) >= number:
+                return
+            await asyncio.sleep(_LOOK)
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[AbstractChannel]:
+        """A channel for questions, one at a time. The server closes it when it does not like one."""
+        async with self._one_asks:
+            asker = self._asker
+            if asker is None or asker.is_closed or _is_down(asker.connection):
+                asker = self._asker = await self.channel()
+            try:
+                yield asker
+            except Exception:
+                self._asker = None
+                raise
+
+    async def get(self, channel: AbstractChannel, queue: str) -> DeliveredMessage | None:
+        """The next message of a queue, in our hands until it is acked or its channel ends."""
+        found = await self.ask(channel.basic_get(queue))
+        return None if found.delivery_tag is None else found
+
+    def tell(self, call: str, why: str, *, queue: str = "") -> None:
+        """Say that something broke and is mended."""
+        if self._sink is not None:
+            self._sink.emit(BrokerFaulted(at=self.clock.now(), queue=queue, call=call, why=why))
+
+    def drop(self, why: str) -> None:
+        """Give a connection up, whatever its state: the next call opens another."""
+        connection = self._connection
+        if connection is None:
+            return
+        self._forget(why)
+        asyncio.ensure_future(_close(connection)).add_done_callback(_looked_at)
+
+    def _forget(self, why: str) -> None:
+        self._connection = self._publisher = self._asker = None
+        self.lost_at = self.clock.now()
+        if not self.is_closed:
+            self.tell("connection", why)
+
+    async def aclose(self) -> None:
+        """Close. Idempotent."""
+        self.is_closed = True
+        if self._opening is not None:
+            self._opening.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await _close(connection)
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """What nobody waits for any more may fail in peace."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _is_down(connection: AbstractConnection) -> bool:
+    return connection.is_closed or not connection.is_opened
+
+
+async def _close(connection: AbstractConnection) -> None:
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(connection.close(), 5)

@@ -1,0 +1,198 @@
+"""Carrying out outcomes: everything that an outcome writes is written and confirmed, then the message is acked.
+
+A process that dies between the two leaves both: the copy and the message. What has one key is one.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from redrive.brokers.rabbitmq.entry import Entry, new_id, plain_parcel
+from redrive.brokers.rabbitmq.errors import GONE
+from redrive.brokers.rabbitmq.grid import LONGEST, rounded
+from redrive.brokers.rabbitmq.hands import Hold
+from redrive.brokers.rabbitmq.letters import letter_parcel
+from redrive.brokers.rabbitmq.link import Posting
+from redrive.brokers.rabbitmq.names import Place, check
+from redrive.brokers.rabbitmq.office import Office
+from redrive.core.delivery import Delivery
+from redrive.core.duration import NOW
+from redrive.core.errors import BrokerError, ConfigError
+from redrive.core.message import Message
+from redrive.core.outcome import (
+    ACK,
+    DONE,
+    LOST,
+    REPEATED,
+    GiveUp,
+    RetryLater,
+    Settled,
+    Settlement,
+    SettleStatus,
+    as_settlement,
+)
+from redrive.core.place import DLQ, OUTCOMES, DeadLetterPlace, named
+from redrive.core.wire import dump_outcome
+
+
+@dataclass(slots=True)
+class Step:
+    """One outcome to be carried out."""
+
+    hold: Hold
+    postings: list[Posting]
+    due_at: datetime | None = None
+
+
+class Settler:
+    """Settles for one group."""
+
+    def __init__(
+        self, office: Office, place: Place, *, dlq: DeadLetterPlace, freed: Callable[[str | None], None]
+    ) -> None:
+        self._office = office
+        self._place = place
+        self._dlq = dlq
+        self._freed = freed
+
+    async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
+        """One answer per item, in order. Raises `BrokerUnavailable` if nothing was done."""
+        settlements = [as_settlement(item) for item in items]
+        answers: list[Settled] = []
+        steps: dict[int, Step] = {}
+        acked: list[Hold] = []
+        claimed: dict[int, int] = {}
+        for number, item in enumerate(settlements):
+            hold = item.delivery.token
+            said = self._said(item, claimed)
+            answers.append(said or DONE)
+            if said is not None:
+                continue
+            claimed[id(hold)] = number
+            if item.outcome is ACK and item.output is None and item.report is None:
+                acked.append(hold)
+            else:
+                steps[number] = await self._step(item, hold)
+        if acked:
+            await self._ack(acked)
+        if steps:
+            for number, answer in zip(steps, await self._carry_out(list(steps.values())), strict=True):
+                answers[number] = answer
+        for number, item in enumerate(settlements):
+            first = claimed.get(id(item.delivery.token), number)
+            if first < number:
+                answers[number] = REPEATED._replace(due_at=answers[first].due_at)
+        return answers
+
+    def _said(self, item: Settlement, claimed: Mapping[int, int]) -> Settled | None:
+        """What is to be said of an item that is not to be carried out."""
+        hold = item.delivery.token
+        if not isinstance(hold, Hold) or hold.place != self._place:
+            return LOST
+        if id(hold) in claimed:
+            return REPEATED
+        if (said := _answer(hold)) is not None:
+            return said
+        why = self._mistake(item)
+        return Settled(SettleStatus.REFUSED, why) if why else None
+
+    async def _carry_out(self, steps: Sequence[Step]) -> list[Settled]:
+        link = self._office.link
+        refusals = iter(await link.publish([posting for step in steps for posting in step.postings]))
+        answers: list[Settled] = []
+        done: list[Hold] = []
+        for step in steps:
+            refused = [why for why in [next(refusals) for _ in step.postings] if why is not None]
+            if refused:
+                answers.append(Settled(SettleStatus.REFUSED, str(refused[0])))
+            elif not step.hold.is_ours:
+                answers.append(LOST)
+            else:
+                step.hold.answer = DONE._replace(due_at=step.due_at)
+                answers.append(step.hold.answer)
+                done.append(step.hold)
+        await self._ack(done)
+        return answers
+
+    async def _ack(self, holds: Sequence[Hold]) -> None:
+        last = len(holds) - 1
+        for number, hold in enumerate(holds):
+            hold.answer = hold.answer or DONE
+            self._office.hands.let_go(hold)
+            with contextlib.suppress(*GONE):  # it comes again, to whoever is next
+                await hold.channel.basic_ack(hold.tag, wait=number == last)
+            self._freed(hold.consumer)
+
+    async def _step(self, item: Settlement, hold: Hold) -> Step:
+        now, entry, topology = self._office.clock.now(), hold.entry, self._office.topology
+        step = Step(hold, [])
+        if isinstance(item.outcome, RetryLater):
+            delay = rounded(item.outcome.delay or NOW) if item.outcome.delay else NOW
+            step.due_at = now + delay
+            again = entry.failed(item.attempt, trail=item.trail, due_at=step.due_at)
+            if delay > LONGEST:
+                again = replace(again, until=step.due_at)
+            step.postings.append(await topology.posting(self._place, again.parcel(), due_at=step.due_at, now=now))
+        elif isinstance(item.outcome, GiveUp) and self._dlq.enabled and item.letter is not None:
+            dlq = self._dlq.dlq_of(self._place.queue, default=DLQ)
+            step.postings.append(await topology.to_queue(dlq, letter_parcel(item.letter, dlq=dlq, now=now)))
+        elif isinstance(item.outcome, GiveUp) and self._dlq.off == "hold":
+            held = replace(entry, trail=item.trail or entry.trail, due_at=None, until=None, mark=None)
+            step.postings.append(Posting("", self._place.held, held.parcel()))
+        if item.output is not None:
+            step.postings.append(await self._to(item.output, now))
+        if item.report is not None:
+            outcomes = named(OUTCOMES, self._place.queue)
+            step.postings.append(await self._to(Message("", outcomes, dump_outcome(item.report)), now))
+        return step
+
+    async def _to(self, message: Message, now: datetime) -> Posting:
+        parcel = plain_parcel(message._replace(id=new_id()), now=now)
+        return await self._office.topology.to_queue(message.queue, parcel)
+
+    def _mistake(self, item: Settlement) -> str:
+        if item.outcome is ACK and item.output is None:
+            return ""
+        if isinstance(item.outcome, RetryLater) and item.outcome.delay is None:
+            return "a retry needs its final delay"
+        if isinstance(item.outcome, GiveUp) and self._dlq.enabled and item.letter is None:
+            return "giving up needs a letter"
+        if item.output is not None:
+            try:
+                check(queue=item.output.queue)
+                plain_parcel(item.output, now=self._office.clock.now())
+            except (ConfigError, ValueError, TypeError) as error:
+                return f"output: {error}"
+        return ""
+
+    async def release(self, holds: Sequence[Hold]) -> None:
+        """Back into the queue, the front of it."""
+        for hold in holds:
+            hold.is_lost = True
+            self._office.hands.let_go(hold)
+            with contextlib.suppress(*GONE):
+                await hold.channel.basic_nack(hold.tag, requeue=True)
+            self._freed(hold.consumer)
+        for source, number in Counter(hold.source for hold in holds).items():
+            await self._office.link.back_in(source, number)
+
+    async def to_suspects(self, hold: Hold, entry: Entry) -> None:
+        """Move what nobody is heard of any more to the suspects."""
+        hold.is_lost = True
+        try:
+            await self._office.link.publish_all([Posting("", self._place.suspects, entry.parcel())])
+        except BrokerError:
+            hold.is_lost = False
+            raise
+        self._office.hands.let_go(hold)
+        with contextlib.suppress(*GONE):
+            await hold.channel.basic_ack(hold.tag)
+
+
+def _answer(hold: Hold) -> Settled | None:
+    """What is to be said of a delivery that cannot be settled."""
+    if hold.answer is not None:
+        return REPEATED._replace(due_at=hold.answer.due_at)
+    return None if hold.is_ours else LOST

@@ -1,0 +1,66 @@
+"""What comes again: with which of it had anybody begun?"""
+
+import asyncio
+from datetime import timedelta
+
+from redrive.brokers.rabbitmq import RabbitBroker
+from redrive.core.duration import NOW
+from redrive.core.ports import Options
+from tests.rabbitmq.conftest import PATIENCE, Scene
+
+
+async def gone_with_a_message(scene: Scene) -> None:
+    """A process takes a message and its connection ends with it."""
+    process = RabbitBroker(scene.url, clock=scene.clock)
+    worker = await process.subscribe(scene.queue, group="shop", options=Options(owner="dead"))
+    await scene.publish(b"begun")
+    assert await worker.fetch(1, wait=PATIENCE)
+    await process.aclose()
+    await scene.broker._office.link.back_in(scene.queue)  # noqa: SLF001
+
+
+async def test_what_was_handed_out_comes_by_no_fetch_that_does_not_wait(scene: Scene) -> None:
+    worker = await scene.worker()
+    await gone_with_a_message(scene)
+
+    assert not await worker.fetch(10, wait=NOW)
+    suspect = await worker.fetch_suspect()
+    assert suspect is not None
+    assert (suspect.message.body, suspect.crashes) == (b"begun", 0)
+
+
+async def test_what_was_handed_out_comes_by_no_fetch_that_waits(scene: Scene) -> None:
+    worker = await scene.worker()
+    await gone_with_a_message(scene)
+    waiting = asyncio.ensure_future(worker.fetch(10, wait=timedelta(minutes=1)))
+    async with asyncio.timeout(PATIENCE.total_seconds()):
+        while not await worker.heartbeat():  # noqa: ASYNC110 - as workers do
+            await asyncio.sleep(0.05)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    suspect = await worker.fetch_suspect()
+    assert suspect is not None
+
+
+async def test_what_somebody_only_looked_at_is_no_suspect(scene: Scene) -> None:
+    worker = await scene.worker()
+    await scene.publish(b"looked at")
+    await scene.broker.depth(scene.queue, group="shop")
+
+    assert [found.message.body for found in await worker.fetch(10, wait=NOW)] == [b"looked at"]
+
+
+async def test_a_fetch_that_is_cancelled_while_it_hands_out_takes_nothing(scene: Scene) -> None:
+    worker = await scene.worker()
+    await scene.publish(b"1", b"2", b"3")
+    for number in range(20):
+        waiting = asyncio.ensure_future(worker.fetch(3, wait=timedelta(minutes=1)))
+        await asyncio.sleep(0.002 * number)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        if not waiting.cancelled():
+            await worker.release(waiting.result())
+    depth = await scene.broker.depth(scene.queue, group="shop")
+
+    assert (depth.waiting, depth.in_flight) == (3, 0)
