@@ -15,6 +15,8 @@ from tests.crash.adapter import Adapter
 from tests.crash.campaign import Result, everywhere, run
 from tests.crash.checker import Verdict
 from tests.crash.kafka import kafka
+from tests.crash.nats import nats_server
+from tests.crash.rabbitmq import rabbitmq
 from tests.crash.redis import redis
 from tests.crash.report import return_table, table
 from tests.crash.scenario import Scenario
@@ -23,7 +25,7 @@ from tests.crash.way_back import Result as WayBackResult
 from tests.crash.way_back import run as run_way_back
 from tests.servers.install import Unavailable
 
-OURS = ("sqlite", "redis", "kafka")  # begun anew for each run
+OURS = ("sqlite", "redis", "kafka", "rabbitmq")  # begun anew for each run
 A_RUN = 2400  # messages
 A_WAY_BACK = Scenario(messages=10_000, kills=5)  # letters, and how often each of their processes is killed
 
@@ -31,7 +33,9 @@ A_WAY_BACK = Scenario(messages=10_000, kills=5)  # letters, and how often each o
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument(
-        "--broker", default="sqlite", help="sqlite, redis, kafka, or the URL of an empty broker (default: %(default)s)"
+        "--broker",
+        default="sqlite",
+        help="sqlite, redis, kafka, rabbitmq, or the URL of an empty broker (default: %(default)s)",
     )
     parser.add_argument("--messages", type=int, default=10 * A_RUN, help=f"in runs of {A_RUN} (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="start no run after so long (default: %(default)s)")
@@ -89,6 +93,12 @@ def _adapter(broker: str, folder: Path, *, seed: int) -> Iterator[Adapter]:
             yield adapter
     elif broker == "kafka":
         with kafka(folder / "kafka") as adapter:
+            yield adapter
+    elif broker == "nats":
+        with nats_server(folder / "nats", seed=seed) as adapter:
+            yield adapter
+    elif broker == "rabbitmq":
+        with rabbitmq(folder / "rabbitmq", seed=seed) as adapter:
             yield adapter
     else:
         yield Adapter(url=broker, version=broker)

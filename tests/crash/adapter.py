@@ -21,7 +21,8 @@ class Adapter:
     before the broker is opened, to add points and bugs inside the adapter, and `forget_returns(site)`, the planted
     bug of a way back. `points` are the names of those points. `faults` are things that the nemesis may do to the
     system behind the adapter, such as killing a server; `calm` ends those that go on by themselves, and tells how
-    often each has struck. `leaks` tells what should not be left when everything is done.
+    often each has struck. `leaks` tells what should not be left when everything is done. With `by_key`, a message may
+    be in two places for a moment, and what has one key is one.
     """
 
     url: str
@@ -32,3 +33,4 @@ class Adapter:
     faults: Mapping[str, Callable[[], None]] = field(default_factory=dict)
     calm: Callable[[], Mapping[str, int]] = _calm
     leaks: Callable[[], Sequence[str]] = _nothing
+    by_key: bool = False

@@ -92,6 +92,7 @@ class Campaign:
             max_attempts=scenario.retries + 1,
             retry_delay=scenario.retry_delay,
             points=[point for point in scenario.points if point not in REDRIVER_POINTS],
+            by_key=self._adapter.by_key,
         )
 
     async def make_good(self, evidence: Evidence) -> Evidence:

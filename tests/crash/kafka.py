@@ -25,8 +25,12 @@ from tests.crash.scenario import GROUP, Site
 from tests.servers.kafka import VERSION, KafkaServer
 
 SESSION: Final = 2000  # milliseconds after which a member that says nothing is dead
-VISIT: Final = 2.0  # seconds that a member stays who only disturbs
+VISIT: Final = 1.0  # seconds that a member stays who only disturbs
+VISITS: Final = 3
 STILL: Final = 3.0  # seconds that a stopped server stands still: longer than the leases of a run
+
+RESTARTS: Final = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+"""A broker that was killed is not let in again before its last session is over."""
 
 POINTS: Final = (
     "before a note of what may start",
@@ -38,7 +42,7 @@ POINTS: Final = (
 @contextmanager
 def kafka(folder: Path) -> Iterator[Adapter]:
     """The adapter on a broker that is killed and stopped, and whose groups are disturbed. Raises `Unavailable`."""
-    with KafkaServer(folder) as server:
+    with KafkaServer(folder, RESTARTS) as server:
         turn = Lock()
         url = f"kafka://{server.address}?partitions=4&session.timeout.ms={SESSION}&heartbeat.interval.ms=200"
         yield Adapter(
@@ -49,8 +53,8 @@ def kafka(folder: Path) -> Iterator[Adapter]:
             faults={
                 "SIGKILL of the broker": lambda: _kill(server, turn),
                 "SIGSTOP of the broker beyond every lease": lambda: _stop(server, turn),
-                "a forced rebalance": lambda: _disturb(server),
-                "another forced rebalance": lambda: _disturb(server),
+                "forced rebalances": lambda: _disturb(server),
+                "more forced rebalances": lambda: _disturb(server),
             },
             leaks=lambda: leaks_of(url),
         )
@@ -70,7 +74,13 @@ def _stop(server: KafkaServer, turn: Lock) -> None:
 
 
 def _disturb(server: KafkaServer) -> None:
-    """Join every group for a moment, and take partitions away from those who work on them."""
+    """Join every group for a moment, again and again, and take partitions away from those who work on them."""
+    for _ in range(VISITS):
+        _visit(server)
+        time.sleep(VISIT)
+
+
+def _visit(server: KafkaServer) -> None:
     members = []
     for name, topic in [(queue, topic) for queue in QUEUES for topic in (queue, lane_of(queue, GROUP))]:
         settings = {

@@ -34,6 +34,7 @@ class Nemesis:
         self._struck: set[int] = set()  # processes that are killed or stand still
         self._under_way: set[asyncio.Task[None]] = set()
         self._last_start = (0, time.monotonic())  # how many there were, and when that was seen first
+        self._down = 0  # things that are done to the system just now
         self._supervisor: Process = troupe.start("supervise")
         self._producer: Process = troupe.start("producer")
 
@@ -110,11 +111,14 @@ class Nemesis:
     async def _do_to_system(self, name: str) -> None:
         self._site.journal.note(Word.FAULT, pid=0, note=name)
         striking = asyncio.ensure_future(asyncio.to_thread(self._adapter.faults[name]))
+        self._down += 1
         try:
             await asyncio.shield(striking)
         except asyncio.CancelledError:
             await striking  # nothing drains on a system that was left down
             raise
+        finally:
+            self._down -= 1
 
     async def _arm(self, name: str, signals: Iterator[signal.Signals]) -> None:
         """Arm a point until it is reached; who is stopped there goes on when its message has passed to another."""
@@ -180,9 +184,12 @@ class Nemesis:
         return self._all_sent() and (all(task.done() for task in self._under_way) or self._is_silent())
 
     def _is_silent(self) -> bool:
-        """Whether nothing has started for so long that what is still to be struck will not show up."""
+        """Whether nothing has started for so long that what is still to be struck will not show up.
+
+        Not while the system is down: a server may take its time to come back.
+        """
         now, starts = time.monotonic(), len(self._reader.of(Word.START))
-        if starts != self._last_start[0]:
+        if starts != self._last_start[0] or self._down:
             self._last_start = starts, now
         return now - self._last_start[1] > SILENT * self._site.scenario.lease
 

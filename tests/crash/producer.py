@@ -45,8 +45,8 @@ async def _send(site: Site, app: App, plan: Plan) -> None:
 
 async def _wait_for_workers(reader: Reader) -> None:
     for _ in range(PATIENCE):
-        started = {entry.id for entry in reader.of(Word.START)}
-        if len(reader.of(Word.INVOKE)) - len(started) < AHEAD:
+        known = {entry.id for word in (Word.START, Word.UNKNOWN) for entry in reader.of(word)}  # some may never come
+        if len(reader.of(Word.INVOKE)) - len(known) < AHEAD:
             return
         await asyncio.sleep(LOOK)
 

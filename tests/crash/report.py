@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from tests.crash.campaign import Result
-from tests.crash.checker import ZEROS
+from tests.crash.checker import RAW, ZEROS
 from tests.crash.way_back import Result as WayBackResult
 from tests.crash.way_back_checker import ZEROS as RETURN_ZEROS
 
@@ -30,6 +30,7 @@ def table(results: Sequence[Result]) -> str:
         *(f"{count:>8}  {kind.removeprefix('fault: ')}" for kind, count in shown.items() if kind.startswith("fault: ")),
         f"{shown['starts']:>8}  handler runs, {shown['re-executions']} of them for messages that were done already",
         f"{shown['fenced']:>8}  deliveries refused to their worker, because they had passed to another one",
+        *(f"{count:>8}  {name}" for name, count in shown.items() if name == RAW),
         "",
         *(f"{zeros[name]:>8}  {name}: {meaning}" for name, meaning in ZEROS.items()),
         "",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.checker import ZEROS, After, Evidence, Found, check
+from tests.crash.checker import RAW, ZEROS, After, Evidence, Found, check
 from tests.crash.journal import Entry, Word
 from tests.crash.plan import DEADLY, Fate, Plan
 
@@ -112,6 +112,15 @@ def test_a_dead_letter_of_a_message_that_would_have_succeeded_is_an_innocent(fat
 
 def test_a_second_letter_of_the_same_message_is_a_duplicate() -> None:
     assert check(replace(GOOD, letters=[*GOOD.letters, GOOD.letters[0]])).red == ["duplicates"]
+
+
+def test_where_a_key_resolves_it_a_second_letter_is_shown_and_is_no_mistake() -> None:
+    twice = replace(GOOD, letters=[*GOOD.letters, letter("r:2", Fate.POISON)], by_key=True)
+    verdict = check(twice)
+
+    assert (verdict.red, verdict.shown[RAW]) == ([], 1)
+    other = replace(twice, letters=[*GOOD.letters, replace(letter("r:2", Fate.POISON), letter_id="another")])
+    assert check(other).red == ["duplicates"]
 
 
 def test_a_poisonous_message_that_was_done_is_missed() -> None:

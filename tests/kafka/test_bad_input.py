@@ -39,10 +39,21 @@ async def test_what_others_write_into_the_lane_is_a_message_without_a_past(
     broker: KafkaBroker, kafka_url: str, queue: str
 ) -> None:
     worker = await join(broker, queue)
-    produce(kafka_url, f"{queue}..shop.lane", {"value": b"1", "headers": [("rd-state", b"[1]")], "partition": 0})
-    (delivery,) = await take(worker, 1)
+    states = (b"[1]", b'{"failures":"many"}', b'{"crashes":[]}', b'{"due":1%s}' % (b"0" * 30), b"\xff")
+    records = [{"value": b"%d" % at, "headers": [("rd-state", state)]} for at, state in enumerate(states)]
+    produce(kafka_url, f"{queue}..shop.lane", *[{**record, "partition": 0} for record in records])
+    taken = await take(worker, len(states))
 
-    assert (delivery.message.body, delivery.message.queue, delivery.failures) == (b"1", queue, 0)
+    assert [delivery.message.body for delivery in taken] == [b"%d" % at for at in range(len(states))]
+    assert {(delivery.message.queue, delivery.failures, delivery.due_at) for delivery in taken} == {(queue, 0, None)}
+
+
+async def test_a_record_from_beyond_all_time_is_a_message(broker: KafkaBroker, kafka_url: str, queue: str) -> None:
+    worker = await join(broker, queue)
+    produce(kafka_url, queue, {"value": b"1", "timestamp": 2**60}, {"value": b"2"})
+    taken = await take(worker, 2)
+
+    assert [delivery.message.body for delivery in taken] == [b"1", b"2"]
 
 
 async def test_a_broker_that_cannot_be_reached_is_unavailable(connect: Callable[[str], KafkaBroker]) -> None:

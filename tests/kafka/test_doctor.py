@@ -1,7 +1,7 @@
 """What the doctor finds, and which loss it names."""
 
 from redrive.brokers.kafka import KafkaBroker
-from redrive.brokers.kafka.doctor import Topic, _election, _headroom, _kept, _offsets, _replication
+from redrive.brokers.kafka.doctor import Topic, _election, _headroom, _kept, _offsets, _ours, _replication
 from redrive.core.ports import Finding
 from tests.kafka.scenes import bench_on
 
@@ -56,3 +56,15 @@ def test_a_dlq_that_takes_no_more_than_its_queue_is_told_of() -> None:
 
     assert levels(list(_headroom(sizes(orders="1000", orders_dlq="1000")))) == {"size": "warn"}
     assert levels(list(_headroom(sizes(orders="1000", orders_dlq="2000")))) == {"size": "ok"}
+
+
+def test_a_dlq_for_all_queues_is_looked_at_under_its_own_name() -> None:
+    found = {"orders": topic(max_message_bytes="1000"), "graves": topic("graves", max_message_bytes="1000")}
+
+    assert levels(list(_headroom(found, "graves"))) == {"size": "warn"}
+    assert levels(list(_kept(topic("graves", retention_ms="86400000"), "graves"))) == {"dead letters": "warn"}
+    assert _ours(dict.fromkeys(["orders", LANE, "graves", "others", "others.dlq"]), "graves") == [
+        "graves",
+        "orders",
+        LANE,
+    ]

@@ -8,12 +8,14 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 from uuid import uuid4
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.servers import roll
+from tests.servers.certificate import Certificate
 from tests.servers.install import Needed, Unavailable, on_path, require
 from tests.servers.ports import free_port
 from tests.servers.server import Server
@@ -136,6 +138,49 @@ class KafkaServer(Server):
             f"{self._jars}/*",
             *words,
         )
+
+
+class SecureKafkaServer(KafkaServer):
+    """A broker with a second listener, for which one needs a password, TLS, and permission.
+
+    Whoever comes by the first listener may do everything. Raises `Unavailable`.
+    """
+
+    USERS: Final = {"ann": "s3cret", "bob": "pa:ss@word"}
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.secure_port = free_port()
+        self.certificate = Certificate.make(folder)
+        (folder / "server.pem").write_text(
+            self.certificate.key.read_text("ascii") + self.certificate.certificate.read_text("ascii"), "ascii"
+        )
+        super().__init__(folder)
+
+    def defaults(self) -> dict[str, str]:
+        given = super().defaults()
+        secure = f",SECURE://127.0.0.1:{self.secure_port}"
+        users = " ".join(f'user_{name}="{password}"' for name, password in self.USERS.items())
+        login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+        return {
+            **given,
+            "listeners": given["listeners"] + secure,
+            "advertised.listeners": given["advertised.listeners"] + secure,
+            "listener.security.protocol.map": f"{given['listener.security.protocol.map']},SECURE:SASL_SSL",
+            "listener.name.secure.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.secure.plain.sasl.jaas.config": login,
+            "listener.name.secure.ssl.keystore.type": "PEM",
+            "listener.name.secure.ssl.keystore.location": str(self.folder / "server.pem"),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+
+    def url_of(self, user: str, password: str) -> str:
+        """Where a user finds it."""
+        who = f"{quote(user, safe='')}:{quote(password, safe='')}"
+        settings = self.url.partition("?")[2]
+        trusted = quote(str(self.certificate.certificate), safe="")
+        return f"kafka://{who}@127.0.0.1:{self.secure_port}?{settings}&ssl.ca.location={trusted}"
 
 
 def jars() -> Path:

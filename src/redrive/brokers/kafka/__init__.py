@@ -8,5 +8,6 @@ if find_spec("confluent_kafka") is None:
     raise MissingExtra("kafka", extra="kafka")
 
 from redrive.brokers.kafka.broker import KafkaBroker
+from redrive.brokers.kafka.dlq_topic import DlqTopic
 
-__all__ = ["KafkaBroker"]
+__all__ = ["DlqTopic", "KafkaBroker"]

@@ -14,6 +14,7 @@ from redrive.brokers.kafka.book import Book, Change, Row, Rows
 from redrive.brokers.kafka.clerk import Clerk
 from redrive.brokers.kafka.dead_letters import KafkaDeadLetters
 from redrive.brokers.kafka.depth import depth_of
+from redrive.brokers.kafka.dlq_topic import DlqTopic
 from redrive.brokers.kafka.joining import begin
 from redrive.brokers.kafka.membership import Membership
 from redrive.brokers.kafka.names import check_topic, group_of, is_private, lane_of
@@ -25,7 +26,7 @@ from redrive.brokers.kafka.suspects import PAUSED, held_in, paused_in
 from redrive.core.duration import NOW
 from redrive.core.errors import BrokerUnavailable, QueueNotFound
 from redrive.core.message import Message
-from redrive.core.place import DLQ, DeadLetterPlace
+from redrive.core.place import DeadLetterPlace
 from redrive.core.ports import (
     Alive,
     Capabilities,
@@ -41,7 +42,6 @@ from redrive.core.redrive import SendBack
 
 T = TypeVar("T")
 
-CAPABILITIES: Final = Capabilities(keeps_acked=True)
 _PUBLISH_TIMEOUT: Final = 10.0
 """Seconds after which a publisher that died in a transaction no longer holds up those who read."""
 
@@ -49,8 +49,18 @@ _PUBLISH_TIMEOUT: Final = 10.0
 class KafkaBroker:
     """A `Broker` on a Kafka cluster. Nothing is opened until it is used."""
 
-    def __init__(self, url: str, *, name: str = "kafka", clock: Clock, sink: EventSink | None = None) -> None:
-        self._office = Office(Address.of(url), name=name, clock=clock, sink=sink)
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "kafka",
+        clock: Clock,
+        sink: EventSink | None = None,
+        dlq: DlqTopic | None = None,
+    ) -> None:
+        self._dlq = dlq or DlqTopic()
+        self._capabilities = Capabilities(keeps_acked=True, dlq=self._dlq.name)
+        self._office = Office(Address.of(url), name=name, clock=clock, sink=sink, dlq=self._dlq)
         self._calls = ThreadPoolExecutor(4, thread_name_prefix="redrive-kafka")
         self._publisher = self._office.transactions(f"redrive-publish-{uuid4().hex}", timeout=_PUBLISH_TIMEOUT)
         self._members: dict[tuple[str, str], Membership] = {}
@@ -62,7 +72,7 @@ class KafkaBroker:
 
     @property
     def capabilities(self) -> Capabilities:
-        return CAPABILITIES
+        return self._capabilities
 
     async def publish(self, queue: str, messages: Sequence[Message], *, delay: timedelta = NOW) -> Sequence[str]:
         check_topic(queue=queue)
@@ -86,7 +96,7 @@ class KafkaBroker:
 
     async def subscribe(self, queue: str, *, group: str, options: Options) -> Subscription:
         check_topic(queue=queue, group=group)
-        check_topic(queue=options.dlq.dlq_of(queue, default=DLQ))
+        check_topic(queue=options.dlq.dlq_of(queue, default=self._dlq.name))
 
         def join() -> str:
             begin(self._office, queue, group)
@@ -102,7 +112,7 @@ class KafkaBroker:
 
     def dead_letters(self, queue: str, *, place: DeadLetterPlace | None = None) -> NativeDeadLetters:
         check_topic(queue=queue)
-        name = (place or DeadLetterPlace()).dlq_of(queue, default=DLQ)
+        name = (place or DeadLetterPlace()).dlq_of(queue, default=self._dlq.name)
         return KafkaDeadLetters(self._office, self._calls, name=name, queue=queue)
 
     async def send_back(self, items: Sequence[SendBack]) -> Sequence[str]:

@@ -13,12 +13,11 @@ from redrive.brokers.kafka.record import Record, plain_record
 from redrive.brokers.kafka.topics import Topics
 from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
-from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater, Settlement
-from redrive.core.place import DLQ, OUTCOMES, DeadLetterPlace, named
+from redrive.core.place import OUTCOMES, DeadLetterPlace, named
 from redrive.core.ports import Clock
-from redrive.core.wire import bounded, dump_outcome, to_fields
+from redrive.core.wire import bounded, dump_outcome
 
 _SMALL: Final = 4096
 """What the fields of a letter may take if the DLQ has refused it as it is."""
@@ -75,10 +74,10 @@ class Clerk:
             held = replace(entry, trail=item.trail or entry.trail, lease=None, due_at=None)
             step.rows[f"{HELD}{entry.message.id}"] = row_of(held)
         elif isinstance(item.outcome, GiveUp) and place.enabled and item.letter is not None:
-            dlq = place.dlq_of(self._queue, default=DLQ)
+            dlq = place.dlq_of(self._queue, default=self._topics.dlq.name)
             self._topics.ensure_dlq(dlq, queue=self._queue)
             letter = bounded(item.letter, limit=_SMALL) if smaller else item.letter
-            step.records.append(letter_record(letter, dlq=dlq, now=now))
+            step.records.append(self._topics.dlq.record(letter, dlq=dlq, now=now))
         step.records.extend(self._along(item, now))
         return step
 
@@ -101,11 +100,6 @@ class Clerk:
             outcomes = named(OUTCOMES, self._queue)
             self._topics.ensure(outcomes)
             yield plain_record(Message("", outcomes, dump_outcome(item.report)), now=now)
-
-
-def letter_record(letter: DeadLetter, *, dlq: str, now: datetime) -> Record:
-    """A letter in a DLQ: the value is the payload, byte for byte, the headers say the rest."""
-    return Record(dlq, letter.payload or b"", to_fields(letter, dlq_published_at=now), letter.key)
 
 
 def row_of(entry: Entry, **more: object) -> Row:

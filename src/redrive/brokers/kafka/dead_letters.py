@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 
 from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.kafka.book import Change, Row, Rows
-from redrive.brokers.kafka.clerk import letter_record
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.record import Read, plain_message
 from redrive.brokers.kafka.returning import send_back
@@ -82,7 +81,8 @@ class KafkaDeadLetters:
             def then(placed: Sequence[Placed]) -> dict[str, Row | None]:
                 return {key: Row(placed[0].id.encode())}
 
-            return Change({}, [letter_record(letter, dlq=self._name, now=self._office.clock.now())], then=then)
+            record = self._office.topics.dlq.record(letter, dlq=self._name, now=self._office.clock.now())
+            return Change({}, [record], then=then)
 
         self._office.ledger.change(decide)
 

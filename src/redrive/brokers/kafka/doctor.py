@@ -34,19 +34,28 @@ class Topic(NamedTuple):
 
 def examine(office: Office) -> Sequence[Finding]:
     """Look at the cluster, at every queue that has a group of ours, and at what belongs to it."""
-    found = office.topics.described()
-    ours = _ours(found)
+    found, dlq = office.topics.described(), office.topics.dlq.name
+    ours = _ours(found, dlq)
     settings = office.topics.settings(ours)
     topics = [Topic(name, *_copies(found[name]), settings[name]) for name in ours]
     findings = [_offsets(office.topics.broker_settings()), *_replication(topics), *_election(topics)]
-    findings += [finding for topic in topics for finding in _kept(topic)]
-    findings += _headroom({topic.name: topic for topic in topics})
+    findings += [finding for topic in topics for finding in _kept(topic, dlq)]
+    findings += _headroom({topic.name: topic for topic in topics}, dlq)
     return findings
 
 
-def _ours(found: Mapping[str, Any]) -> list[str]:
+def _ours(found: Mapping[str, Any], dlq: str) -> list[str]:
     queues = {name.partition("..")[0] for name in found if is_private(name) and not name.startswith("__")}
-    return sorted(name for name in found if name.partition("..")[0] in queues or (queue_of(DLQ, name) or "") in queues)
+    return sorted(
+        name
+        for name in found
+        if name == dlq or name.partition("..")[0] in queues or not queues.isdisjoint(_dead_from(name, dlq))
+    )
+
+
+def _dead_from(name: str, dlq: str) -> set[str]:
+    """The queue whose DLQ is called so, as it usually is or as the settings say."""
+    return {queue for pattern in (DLQ, dlq) if (queue := queue_of(pattern, name))}
 
 
 def _copies(topic: Any) -> tuple[int, int]:
@@ -94,7 +103,7 @@ def _election(topics: Sequence[Topic]) -> Iterator[Finding]:
         yield Finding("election", "fail", f"unclean for {_some(unclean)}", lost, "unclean.leader.election.enable=false")
 
 
-def _kept(topic: Topic) -> Iterator[Finding]:
+def _kept(topic: Topic, dlq: str = DLQ) -> Iterator[Finding]:
     if topic.name.endswith(".lane") and is_private(topic.name) and topic.retention != -1:
         found = f"{topic.name} keeps messages for {topic.retention / _DAY:.0f} days"
         yield Finding("retries", "fail", found, "retries that wait for longer", f"set retention.ms=-1 on {topic.name}")
@@ -102,7 +111,7 @@ def _kept(topic: Topic) -> Iterator[Finding]:
         found = f"cleanup.policy of {topic.name} is {topic.settings.get('cleanup.policy')}"
         lost = "suspects, held messages, and what is known of letters that were sent back"
         yield Finding("books", "fail", found, lost, f"set cleanup.policy=compact on {topic.name}")
-    if queue_of(DLQ, topic.name) and topic.retention != -1:
+    if (topic.name == dlq or _dead_from(topic.name, dlq)) and topic.retention != -1:
         days = topic.retention / _DAY
         found = f"{topic.name} keeps letters for {days:.0f} days"
         lost = "letters that nobody has collected by then"
@@ -112,12 +121,14 @@ def _kept(topic: Topic) -> Iterator[Finding]:
             yield Finding("dead letters", "ok", found, lost)
 
 
-def _headroom(topics: Mapping[str, Topic]) -> Iterator[Finding]:
+def _headroom(topics: Mapping[str, Topic], dlq: str = DLQ) -> Iterator[Finding]:
     prevents = "large messages that fail: neither a retry nor a letter of them could be written"
     small = []
     for name, topic in topics.items():
-        queue = topics.get(queue_of(DLQ, name) or (name.partition("..")[0] if name.endswith(".lane") else ""))
-        if queue is not None and topic.largest <= queue.largest:
+        queues = {name.partition("..")[0]} if name.endswith(".lane") else _dead_from(name, dlq)
+        if name == dlq:  # for the dead of all queues
+            queues = {each for each in topics if not is_private(each) and each != dlq}
+        if any(topic.largest <= topics[queue].largest for queue in queues if queue in topics):
             small.append(name)
     if small:
         advice = "raise max.message.bytes there above that of the queue"

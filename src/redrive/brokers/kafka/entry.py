@@ -2,15 +2,15 @@
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from redrive.brokers.kafka.record import (
     DUE,
     STATE,
     TRAIL,
-    Place,
     Read,
     Record,
     from_micros,
@@ -19,10 +19,16 @@ from redrive.brokers.kafka.record import (
     state_in,
     to_micros,
 )
+from redrive.brokers.kafka.share import Share
+from redrive.brokers.kafka.window import Window
 from redrive.core.attempt import Attempt, append_attempt
 from redrive.core.delivery import Delivery
 from redrive.core.message import Headers, Message, without_reserved
+from redrive.core.outcome import Settled
 from redrive.core.redrive import SendBack
+
+NOWHERE: Final = Share(("", 0), Window(0))
+_new: Final = tuple.__new__  # at a third of the cost of calling the class
 
 
 class Lease(NamedTuple):
@@ -33,12 +39,15 @@ class Lease(NamedTuple):
     until: datetime
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Entry:
-    """One message of one group. `place` and `offset` say where its current copy is."""
+    """One message of one group. `share` and `offset` say where its current copy is, if we have read it there.
+
+    No slots: what has not happened to a message stands in the class only, and most messages are new.
+    """
 
     message: Message
-    place: Place = ("", 0)
+    share: Share = NOWHERE
     offset: int = 0
     failures: int = 0
     crashes: int = 0
@@ -48,9 +57,10 @@ class Entry:
     first_attempt_at: datetime | None = None
     trail: bytes = b""
     due_at: datetime | None = None
-    token: int | str = 0
+    token: str = ""  # of a suspect
     lease: Lease | None = None
-    term: int = 0  # for how long its partition is ours: it may be taken away, and come back
+    answer: Settled | None = None  # to its settlement, for one that is sent twice
+    is_new: bool = field(default=False, init=False)  # nothing has happened to it but that it was read
 
     def failed(self, attempt: Attempt | None, *, trail: bytes, due_at: datetime) -> "Entry":
         """The same after one more failed attempt."""
@@ -86,8 +96,8 @@ class Entry:
         return replace(self, failures=0, crashes=0, first_attempt_at=None, due_at=None, lease=None)
 
     def delivery(self, group: str, *, now: datetime, alone: bool = False) -> Delivery:
-        """What a worker gets."""
-        return Delivery(
+        """What a worker gets. Its token is the entry itself, which is handed out only once, or the name of a mark."""
+        told = (
             self.message,
             group,
             now,
@@ -100,9 +110,11 @@ class Entry:
             self.trail,
             alone,
             None,
-            self.token,
+            self.token if alone else self,
             None if alone else self.due_at,
         )
+        delivery: Delivery = _new(Delivery, told)
+        return delivery
 
     def headers(self, **more: Any) -> Headers:
         """The message's own, and behind them what we know of it."""
@@ -131,17 +143,28 @@ class Entry:
         return Record(lane, self.message.body, self.headers(), self.message.key, partition)
 
 
+def deliveries_of(entries: Iterable[Entry], *, group: str, now: datetime) -> list[Delivery]:
+    """What a worker gets; most are new."""
+    return [
+        _new(Delivery, (entry.message, group, now, 0, 0, 0, None, None, None, b"", False, None, entry, None))
+        if entry.is_new
+        else entry.delivery(group, now=now)
+        for entry in entries
+    ]
+
+
 def entry_in_queue(read: Read) -> Entry:
     """A first copy."""
-    due_at = instant_in(read.headers, DUE) if read.headers else None
-    return Entry(plain_message(read), (read.topic, read.partition), read.offset, due_at=due_at)
+    return Entry(plain_message(read), due_at=instant_in(read.headers, DUE) if read.headers else None)
 
 
 def entry_in_lane(read: Read, *, queue: str) -> Entry:
     """A copy that waited in the lane; what is not ours there is taken for a message without a past."""
-    entry = entry_of(read.headers, read.value, read.key, queue=queue, id=read.id, at=read.at)
-    entry.place, entry.offset = (read.topic, read.partition), read.offset
-    return entry
+    try:
+        return entry_of(read.headers, read.value, read.key, queue=queue, id=read.id, at=read.at)
+    except (ArithmeticError, TypeError, ValueError):
+        plain = without_reserved(read.headers)
+        return entry_of(plain, read.value, read.key, queue=queue, id=read.id, at=read.at)
 
 
 def entry_of(headers: Headers, body: bytes, key: bytes | None, *, queue: str, id: str, at: datetime) -> Entry:  # noqa: A002

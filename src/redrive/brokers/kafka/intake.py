@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from redrive.brokers.kafka import codes
-from redrive.brokers.kafka.entry import entry_in_lane, entry_in_queue
 from redrive.brokers.kafka.errors import translate
-from redrive.brokers.kafka.hands import Hands, offsets_of
+from redrive.brokers.kafka.hands import Hands, by_share
 from redrive.brokers.kafka.names import group_id, group_reading
 from redrive.brokers.kafka.notes import put
 from redrive.brokers.kafka.office import Office
-from redrive.brokers.kafka.record import Place, Read, read_of
+from redrive.brokers.kafka.reading import reader_of
+from redrive.brokers.kafka.record import Place
+from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import SPAN, Window, load_window
 from redrive.core.errors import BrokerError, BrokerUnavailable
 from redrive.core.event import BrokerFaulted
@@ -32,12 +33,19 @@ _IDLE: Final = 0.05  # seconds that a poll waits
 _BUSY: Final = 0.002  # the same while orders come in: the client does one thing at a time
 _LATELY: Final = 0.1  # seconds
 _ORDER: Final = 60.0  # seconds
+_SOON: Final = 3.0  # seconds
 _HOUSEKEEPING: Final = 1.0  # seconds
 _AT_ONCE: Final = 1000
 _FULL: Final = 4000
 """Messages read and not started, beyond which no more are read."""
+_MOMENT: Final = 1.0  # seconds
+_NEARLY: Final = SPAN * 3 // 4
+"""How far the lowest message must be left behind before a partition that was paused for it is read again."""
 _LONGEST_SESSION: Final = 45_000
 _SHORTEST_SESSION: Final = 6_000
+_ANSWER: Final = 20_000
+_SILENCE: Final = 120_000
+"""Milliseconds for which the others of a group wait for a member that does not read. This one always reads."""
 
 
 class Intake:
@@ -56,26 +64,31 @@ class Intake:
             "session.timeout.ms": session,
             "heartbeat.interval.ms": session // 15,
             "fetch.wait.max.ms": 100,
+            "socket.timeout.ms": _ANSWER,
+            "max.poll.interval.ms": _SILENCE,
             "partition.assignment.strategy": "cooperative-sticky",
             **office.address.of_consumer(),
             "group.id": self.group_id,
             "client.id": f"redrive-{membership.identity}",
             "error_cb": self._faulted,
         }
-        self._positions: dict[Place, int] = {}
+        self._read_one = reader_of(topic, queue=membership.queue)
+        self._shares: dict[int, Share] = {}  # by the number of the partition
         self._paused: set[Place] = set()
         self._consumer: Consumer | None = None
         self._thread: Thread | None = None
         self._joined = False
         self._rejoin = False
         self._closing = Event()
+        self._door = Lock()
         self._orders: SimpleQueue[Callable[[Consumer], None]] = SimpleQueue()
-        self._ordered_at = 0.0
+        self._busy_at = 0.0
+        self._crowded_at = 0.0
 
     def do(self, call: Callable[[Consumer], T]) -> T:
         """Have something done with the client by the thread that reads, between two rebalances; wait for it."""
-        if self._thread is None or self._closing.is_set():
-            raise BrokerUnavailable("kafka: this process is no member of the group")
+        if current_thread() is self._thread and self._consumer is not None:
+            return call(self._consumer)
         answer: Future[T] = Future()
 
         def order(consumer: Consumer) -> None:
@@ -84,11 +97,20 @@ class Intake:
             except Exception as error:  # noqa: BLE001 - for whoever ordered it
                 answer.set_exception(error)
 
-        self._orders.put(order)
+        if not self.post(order):
+            raise BrokerUnavailable("kafka: this process is no member of the group")
         try:
             return answer.result(_ORDER)
         except TimeoutError:
             raise BrokerUnavailable(f"kafka: no answer to a commit within {_ORDER:g} s") from None
+
+    def post(self, order: Callable[[Consumer], None]) -> bool:
+        """Leave an order for the thread that reads; False if there is none, or it is about to end."""
+        with self._door:
+            if self._thread is None or self._closing.is_set():
+                return False
+            self._orders.put(order)
+            return True
 
     def start(self) -> None:
         """Join the group. Idempotent."""
@@ -105,7 +127,8 @@ class Intake:
 
     def stop(self) -> None:
         """Begin to leave the group."""
-        self._closing.set()
+        with self._door:
+            self._closing.set()
 
     def close(self) -> None:
         """Wait until the group is left."""
@@ -119,10 +142,10 @@ class Intake:
     def wait_until_read(self, patience: float) -> None:
         """Wait until everything that is in our partitions now has been read."""
         with self._state:
-            places = [place for place in self._positions if place not in self._paused]
-        ends = self._office.promises.ends(places)
+            shares = {share.place: share for share in self._shares.values() if share.place not in self._paused}
+        ends = self._office.promises.ends(shares)
         self._wait(
-            lambda: all(self._positions.get(place, end) >= end for place, end in ends.items()),
+            lambda: all(share.position >= ends[place] or not share.is_ours for place, share in shares.items()),
             patience,
             what="what was published does not arrive",
         )
@@ -166,74 +189,90 @@ class Intake:
         with contextlib.suppress(KafkaException, BrokerError):
             consumer.close()
 
-    def _obey(self, consumer: Consumer) -> None:
+    def _obey(self, consumer: Consumer, *, wait: float = 0.0) -> None:
+        """Do what was ordered; with `wait`, so many seconds for it to come."""
         with contextlib.suppress(Empty):
+            self._orders.get(block=wait > 0, timeout=wait)(consumer)
             while True:
+                self._busy_at = time.monotonic()
                 self._orders.get_nowait()(consumer)
-                self._ordered_at = time.monotonic()
 
     def _read_some(self, consumer: Consumer) -> None:
-        self._obey(consumer)
-        first = consumer.poll(_BUSY if time.monotonic() - self._ordered_at < _LATELY else _IDLE)
-        if first is not None:
-            self._arrived([first, *consumer.consume(_AT_ONCE, 0)])
-        self._hold_back(consumer)
-        if self._rejoin:  # it was not known where to begin: once more from the start
+        if self._rejoin:  # it is not known where to begin, or to go on: once more from the start
             self._rejoin = False
             consumer.unsubscribe()
             self._join(consumer)
+        crowded = self._crowded_at > 0
+        self._obey(consumer, wait=_IDLE if crowded else 0.0)
+        first = consumer.poll(0 if crowded else _BUSY if time.monotonic() - self._busy_at < _LATELY else _IDLE)
+        if first is not None:
+            self._arrived([first] if crowded else [first, *consumer.consume(_AT_ONCE, 0)])
+            self._busy_at = time.monotonic()  # orders will follow
+        self._hold_back(consumer)
 
     def _join(self, consumer: Consumer) -> None:
         consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def _arrived(self, messages: Sequence[Any]) -> None:
         with self._state:
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    self._take_in(read_of(message))
-                elif error.code() == codes.PARTITION_EOF:
-                    self._reached((message.topic(), message.partition()), message.offset())
-                elif not error.retriable():
-                    self.say(f"{error.name()}: {error.str()}")
+            try:
+                self._take_in(messages)
+            except BaseException:  # what was not taken in would be passed over, as if it were no message
+                self._forget([share.place for share in self._shares.values()])
+                self._rejoin = True
+                raise
             self._state.notify_all()
         self._membership.bell.ring()
 
-    def _take_in(self, read: Read) -> None:
-        place: Place = (read.topic, read.partition)
-        if place not in self._hands.windows or read.offset < self._positions[place]:
-            return
-        self._reached(place, read.offset)
-        self._positions[place] = read.offset + 1
-        window = self._hands.windows[place]
-        if window.is_done(read.offset):
-            return
-        queue = self._membership.queue
-        entry = entry_in_queue(read) if read.topic == queue else entry_in_lane(read, queue=queue)
-        entry.term = self._hands.term(place)
-        if window.is_handed(read.offset):
-            self._hands.suspects.append(entry)
-        elif read.topic == queue and entry.due_at is not None and entry.due_at > self._office.clock.now():
-            self._hands.delayed.append(entry)
-        else:
-            self._hands.add(entry)
+    def _take_in(self, messages: Sequence[Any]) -> None:
+        """The loop that every message goes through: what most do not need is not called for them."""
+        shares, read, ready = self._shares, self._read_one, self._hands.ready
+        for message in messages:
+            share = shares.get(message.partition())
+            if message.error() is not None:
+                self._told_of(message.error(), share, message.offset())
+                continue
+            offset = message.offset()
+            if share is None or offset < share.position:
+                continue
+            if offset > share.position:
+                share.reached(offset)
+            share.position = offset + 1
+            if offset < share.noted and share.window.is_done(offset):
+                continue
+            entry = read(message, share, offset)
+            if offset < share.noted and share.window.is_handed(offset):
+                self._hands.suspects.append(entry)
+            elif entry.due_at is None:
+                ready.append(entry)
+            elif self.topic == self._membership.queue and entry.due_at > self._office.clock.now():
+                self._hands.delayed.append(entry)
+            else:
+                self._hands.add(entry)
 
-    def _reached(self, place: Place, offset: int) -> None:
-        """Everything before `offset` has been seen; what was passed over on the way is no message."""
-        window, before = self._hands.windows.get(place), self._positions.get(place, offset)
-        if window is None or before >= offset:
-            return
-        self._hands.windows[place] = window.skip(before, offset)
-        self._positions[place] = offset
+    def _told_of(self, error: KafkaError, share: Share | None, offset: int) -> None:
+        if error.code() == codes.PARTITION_EOF:
+            if share is not None:
+                share.reached(offset)
+        elif not error.retriable():
+            self.say(f"{error.name()}: {error.str()}")
 
     def _hold_back(self, consumer: Consumer) -> None:
-        """Read no further than there is room for. Retries are few, and their time must be known."""
+        """Read no further than there is room for. Retries are few, and their time must be known.
+
+        A pause throws away what the client has fetched: it is for who stays crowded. A moment is just waited for.
+        """
+        now = time.monotonic()
         with self._state:
-            full = self._hands.ready > _FULL and self.topic == self._membership.queue
+            full = len(self._hands.ready) > _FULL and self.topic == self._membership.queue
+            self._crowded_at = (self._crowded_at or now) if full else 0.0
+            stays = full and now - self._crowded_at > _MOMENT
             wanted = {
-                place
-                for place, position in self._positions.items()
-                if full or position - self._hands.windows[place].low >= SPAN
+                share.place
+                for share in self._shares.values()
+                if share.position - share.window.low >= (_NEARLY if share.place in self._paused else SPAN)
+                or stays
+                or (full and share.place in self._paused)
             }
             now_paused, now_free = wanted - self._paused, self._paused - wanted
             self._paused = wanted
@@ -249,14 +288,16 @@ class Intake:
         try:
             windows = self._windows(places)
             consumer.incremental_assign([TopicPartition(*place, windows[place].low) for place in places])
+            consumer.resume([TopicPartition(*place) for place in places])  # a pause may outlive a rebalance
             put(consumer, windows, owner=self._membership.identity)
-        except (BrokerError, KafkaException) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is: partitions of which we know nothing are never read
             self.say(f"{type(error).__name__}: {error}")
             self._rejoin = True
             return
+        shares = [Share(place, window) for place, window in windows.items()]
         with self._state:
-            self._hands.come(windows)
-            self._positions |= {place: window.low for place, window in windows.items()}
+            self._hands.come(shares)
+            self._shares |= {share.place[1]: share for share in shares}
             self._joined = True
             self._state.notify_all()
         self._membership.bell.ring()
@@ -272,7 +313,11 @@ class Intake:
             )
             pen.open()
             pen.drop()
-        found = positions.committed(self.group_id, places)
+        try:
+            found = positions.committed(self.group_id, places, patience=_SOON)
+        except BrokerUnavailable:  # a collector moves its offsets with the ledger, and may have died doing so
+            self._office.ledger.take_over()
+            found = positions.committed(self.group_id, places)
         starts = positions.starts([place for place in places if place not in found])
         return {place: load_window(*found[place])[0] if place in found else Window(starts[place]) for place in places}
 
@@ -283,11 +328,11 @@ class Intake:
         """
         places = [(each.topic, each.partition) for each in partitions]
         with self._membership.notes.writing, self._state:  # a transaction that is under way counts
-            released = [] if self._closing.is_set() else self._hands.in_hand.values()
-            left = {place: self._hands.windows[place] for place in places if place in self._hands.windows}
-            left |= {place: left[place].release(offsets) for place, offsets in offsets_of(released) if place in left}
+            in_hand = by_share(() if self._closing.is_set() else self._hands.in_hand)
+            shares = [self._shares[number] for _, number in places if number in self._shares]
+            left = {share.place: share.window.release(in_hand.get(share, ())) for share in shares}
             self._forget(places)
-        if left:
+        if left and self._membership.notes.is_sure:  # else the last word about them may not be ours
             with contextlib.suppress(BrokerError):  # then what was in hand is found as suspect
                 put(consumer, left, owner="")
 
@@ -298,7 +343,7 @@ class Intake:
     def _forget(self, places: Sequence[Place]) -> None:
         self._hands.leave(places)
         for place in places:
-            self._positions.pop(place, None)
+            self._shares.pop(place[1], None)
             self._paused.discard(place)
         self._state.notify_all()
 

@@ -1,10 +1,11 @@
 """What a member writes down about its partitions: in plain commits, and in transactions with what takes their place.
 
 Plain commits are made by the thread that reads, which also hears of rebalances: so none can come too late. A
-transaction is not its business; who takes a partition away waits for one that is under way.
+transaction is not its business; who takes a partition away, or makes a plain commit, waits for one that is under way.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from threading import Condition, Lock
 from typing import Any, Protocol, TypeVar
@@ -13,9 +14,10 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from redrive.brokers.kafka.entry import Entry
 from redrive.brokers.kafka.errors import translate
-from redrive.brokers.kafka.hands import Hands, offsets_of
+from redrive.brokers.kafka.hands import by_share
 from redrive.brokers.kafka.positions import Positions
 from redrive.brokers.kafka.record import Place, Record
+from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.transactions import Offsets, Transactions, Unsure
 from redrive.brokers.kafka.window import Window
 from redrive.core.errors import BrokerUnavailable
@@ -23,6 +25,8 @@ from redrive.core.errors import BrokerUnavailable
 T = TypeVar("T")
 
 Deed = Callable[[Window, Sequence[int]], Window]
+Noted = Mapping[Share, Sequence[int]]
+"""Offsets by partition."""
 
 
 class Member(Protocol):
@@ -34,10 +38,9 @@ class Member(Protocol):
 
 
 class Notes:
-    """The commits of one process for one group. `commit` and `carry_out` are called by one thread only."""
+    """The commits of one process for one group. Safe for threads; `carry_out` is called by one only."""
 
-    def __init__(self, hands: Hands, state: Condition, *, pen: Transactions, positions: Positions, owner: str) -> None:
-        self._hands = hands
+    def __init__(self, state: Condition, *, pen: Transactions, positions: Positions, owner: str) -> None:
         self._state = state
         self._pen = pen
         self._positions = positions
@@ -45,20 +48,46 @@ class Notes:
         self._unsure: tuple[Mapping[Place, tuple[int, str]], Callable[[], None]] | None = None
         self.members: dict[str, Member] = {}
         self.writing = Lock()
+        self._resolving = Lock()
+        self._transacting = False
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no transaction is without an answer."""
+        return self._unsure is None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a plain commit need not wait for a transaction."""
+        return self._unsure is None and not self._transacting
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Nobody else writes; what it changes is to be known before it ends, or the next one writes what was before."""
+        with self.writing:
+            self._transacting = True
+            try:
+                yield
+            finally:
+                self._transacting = False
 
     def commit(self, deed: Deed, entries: Sequence[Entry]) -> None:
         """Write down what has become of entries. Raises `BrokerUnavailable` if that is not known to be done."""
         self.resolve()
+        found = by_share(entries)
         for topic, member in self.members.items():
-            some = [entry for entry in entries if entry.place[0] == topic]
+            some = {share: offsets for share, offsets in found.items() if share.place[0] == topic}
             if some:
                 member.do(partial(self._commit, deed, some))
 
-    def _commit(self, deed: Deed, entries: Sequence[Entry], consumer: Consumer) -> None:
-        with self._state:
-            after = self.after(deed, entries)
-        put(consumer, after, owner=self._owner)
-        self.apply(deed, entries)
+    def _commit(self, deed: Deed, found: Noted, consumer: Consumer) -> None:
+        with self.writing:  # not beside a transaction, which would not know of it
+            if self._unsure is not None:
+                raise BrokerUnavailable("kafka: a transaction has not been answered yet")
+            with self._state:
+                after = self.after(deed, found)
+            put(consumer, after, owner=self._owner)
+            self.apply(deed, found)
 
     def carry_out(self, entries: Sequence[Entry], records: Sequence[Record], *, then: Callable[[], object]) -> None:
         """Write down that entries are done, with the records that take their place, and do `then`.
@@ -66,51 +95,57 @@ class Notes:
         Raises `Refused`, and `BrokerUnavailable`: after it, who asks again hears what has become of it.
         """
         self.resolve()
-        proofs = self.proofs(entries)
-        with self.writing:
+        found = by_share(entries)
+        proofs = self.proofs(found)
+        with self.transaction():
             with self._state:
-                commits = self.commits(self.after(Window.finish, entries))
+                commits = self.commits(self.after(Window.finish, found))
             try:
                 self._pen.carry_out(records, offsets=self.offsets(commits, proofs))
             except Unsure:
-                self._unsure = (commits, lambda: self._went_through(entries, then))
+                self._unsure = (commits, lambda: self._went_through(found, then))
+            else:
+                self._went_through(found, then)
         if self._unsure is not None:
             self.resolve()
             raise BrokerUnavailable("kafka: a transaction was not answered; ask again for what has become of it")
-        self._went_through(entries, then)
 
     def resolve(self) -> None:
         """Find out what became of an unanswered transaction. Raises `BrokerUnavailable` while nobody knows."""
+        if not self.is_sure:
+            with self._resolving:
+                self._resolve()
+
+    def _resolve(self) -> None:
         if self._unsure is None:
             return
         commits, went_through = self._unsure
         self._pen.open()
         found = self._committed(commits)
-        self._unsure = None
-        if all(found.get(place) == commit for place, commit in commits.items()):
-            went_through()
+        with self.writing:
+            if all(found.get(place) == commit for place, commit in commits.items()):
+                went_through()
+            self._unsure = None
 
-    def after(self, deed: Deed, entries: Iterable[Entry]) -> dict[Place, Window]:
-        """What the windows of these entries will be. Raises `BrokerUnavailable` if one is no longer ours."""
-        kept = list(entries)
-        if not all(self._hands.has(entry) for entry in kept):
+    def after(self, deed: Deed, found: Noted) -> dict[Place, Window]:
+        """What the windows of these offsets will be. Raises `BrokerUnavailable` if one is no longer ours."""
+        if not all(share.is_ours for share in found):
             raise BrokerUnavailable("kafka: a partition has passed to another member")
-        return {place: deed(self._hands.windows[place], offsets) for place, offsets in offsets_of(kept)}
+        return {share.place: deed(share.window, offsets) for share, offsets in found.items()}
 
-    def apply(self, deed: Deed, entries: Iterable[Entry]) -> None:
+    def apply(self, deed: Deed, found: Noted) -> None:
         """What was written down is so."""
         with self._state:
-            ours = [entry for entry in entries if self._hands.has(entry)]
-            for place, offsets in offsets_of(ours):
-                self._hands.windows[place] = deed(self._hands.windows[place], offsets)
+            for share, offsets in found.items():
+                share.window = deed(share.window, offsets)
 
     def commits(self, windows: Mapping[Place, Window]) -> dict[Place, tuple[int, str]]:
         """Offsets and metadata."""
         return commits_of(windows, owner=self._owner)
 
-    def proofs(self, entries: Iterable[Entry]) -> dict[str, Any]:
+    def proofs(self, found: Noted) -> dict[str, Any]:
         """For each topic what proves to a transaction that we are a member of the group that reads it."""
-        topics = {entry.place[0] for entry in entries}
+        topics = {share.place[0] for share in found}
         return {
             topic: member.do(lambda consumer: consumer.consumer_group_metadata())
             for topic, member in self.members.items()
@@ -124,8 +159,8 @@ class Notes:
             for topic, proof in proofs.items()
         ]
 
-    def _went_through(self, entries: Sequence[Entry], then: Callable[[], object]) -> None:
-        self.apply(Window.finish, entries)
+    def _went_through(self, found: Noted, then: Callable[[], object]) -> None:
+        self.apply(Window.finish, found)
         with self._state:
             then()
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.book import Book
+from redrive.brokers.kafka.dlq_topic import DlqTopic
 from redrive.brokers.kafka.logs import Logs
 from redrive.brokers.kafka.names import LEDGER, book_of
 from redrive.brokers.kafka.outbox import Outbox
@@ -20,12 +21,14 @@ _TIMEOUT: Final = 60.0
 class Office:
     """Opened at need; one per broker. Safe for many threads."""
 
-    def __init__(self, address: Address, *, name: str, clock: Clock, sink: EventSink | None) -> None:
+    def __init__(
+        self, address: Address, *, name: str, clock: Clock, sink: EventSink | None, dlq: DlqTopic | None = None
+    ) -> None:
         self.address = address
         self.name = name
         self.clock = clock
         self.sink = sink
-        self.topics = Topics(address)
+        self.topics = Topics(address, dlq=dlq or DlqTopic())
         self.logs = Logs(address)
         self.positions = Positions(address)
         self.promises = Promises(self.positions.ends)

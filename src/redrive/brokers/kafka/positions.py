@@ -45,17 +45,19 @@ class Positions:
         asked = [TopicPartition(*place, at) for place, at in times.items()]
         return {place: offset for place, (offset, _) in self._ask("redrive..looks", asked).items()} if asked else {}
 
-    def committed(self, group: str, places: Iterable[Place], *, stable: bool = True) -> dict[Place, tuple[int, str]]:
+    def committed(
+        self, group: str, places: Iterable[Place], *, stable: bool = True, patience: float = _IN_ALL
+    ) -> dict[Place, tuple[int, str]]:
         """Offsets and metadata that a group has committed; what has none is left out.
 
-        With `stable`, transactions that are under way are waited for.
+        With `stable`, transactions that are under way are waited for, so many seconds.
         """
         asked = [TopicPartition(*place) for place in places]
         if not asked:
             return {}
         with self._lock:
             consumer = self._consumer(group, stable=stable)
-        answer = insist(lambda: _told(consumer.committed(asked, timeout=_IN_ALL)))
+        answer = insist(lambda: _told(consumer.committed(asked, timeout=patience)), patience=patience)
         return {place: commit for place, commit in answer.items() if commit[0] >= 0}
 
     def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
@@ -106,9 +108,9 @@ def _told(partitions: Iterable[TopicPartition]) -> dict[Place, tuple[int, str]]:
     return found
 
 
-def insist(call: Callable[[], T]) -> T:
+def insist(call: Callable[[], T], *, patience: float = _IN_ALL) -> T:
     """The answer of a client, with our exceptions; asked again while the cluster says that this will pass."""
-    ends = time.monotonic() + _IN_ALL
+    ends = time.monotonic() + patience
     while True:
         try:
             return call()

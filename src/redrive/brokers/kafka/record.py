@@ -50,7 +50,7 @@ class Read(NamedTuple):
     @property
     def at(self) -> datetime:
         """When it was written, as its producer or the broker says."""
-        return _EPOCH + timedelta(milliseconds=max(self.timestamp, 0))
+        return at_millis(self.timestamp)
 
 
 def read_of(message: Any) -> Read:
@@ -58,6 +58,14 @@ def read_of(message: Any) -> Read:
     headers = tuple([(name, value or b"") for name, value in message.headers() or ()])
     offset, (_, timestamp) = message.offset(), message.timestamp()
     return Read(message.topic(), message.partition(), offset, message.value() or b"", headers, message.key(), timestamp)
+
+
+def at_millis(number: int) -> datetime:
+    """The instant so many milliseconds after 1970; a record without a time is from then, and none from beyond all time.
+
+    Producers say when a record was written, and may say anything.
+    """
+    return _EPOCH + timedelta(milliseconds=min(max(number, 0), _LARGEST // 1000))
 
 
 def to_micros(at: datetime) -> int:

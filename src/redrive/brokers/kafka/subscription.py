@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from redrive.brokers.kafka import alive
 from redrive.brokers.kafka.membership import Membership
@@ -13,10 +13,27 @@ from redrive.brokers.kafka.office import Office
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
 from redrive.core.errors import BrokerError, BrokerUnavailable
-from redrive.core.outcome import Settled, Settlement
+from redrive.core.outcome import Settled, Settlement, as_settlement
 from redrive.core.ports import Options
 
 T = TypeVar("T")
+
+
+class Answering(NamedTuple):
+    """Where an answer is waited for."""
+
+    loop: asyncio.AbstractEventLoop
+    answer: "asyncio.Future[Any]"
+
+    def result(self, value: object) -> None:
+        self._tell(self.answer.set_result, value)
+
+    def error(self, error: Exception) -> None:
+        self._tell(self.answer.set_exception, error)
+
+    def _tell(self, hear: Callable[[Any], None], word: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
+            self.loop.call_soon_threadsafe(hear, word)
 
 
 class KafkaSubscription:
@@ -76,7 +93,9 @@ class KafkaSubscription:
     async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
         if not items:
             return ()
-        answers = await self._call(lambda: self._membership.settle(items, self._options))
+        alone = as_settlement(items[0]).delivery.alone  # and then there is no other: it is settled in the book
+        is_plain = not alone and not self._options.moves and {*map(type, items)} == {Delivery}
+        answers = await self._call(lambda: self._membership.desk.settle(items, self._options), is_plain=is_plain)
         self._membership.bell.ring()
         return answers
 
@@ -118,7 +137,8 @@ class KafkaSubscription:
 
     async def _take(self, limit: int, *, exact: bool) -> Sequence[Delivery]:
         take = self._membership.catch_up if exact else self._membership.take
-        taking = asyncio.get_running_loop().run_in_executor(self._membership.calls, take, limit, self._options)
+        is_plain = not exact and not self._options.moves
+        taking = self._begin(lambda: take(limit, self._options), is_plain=is_plain)
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -130,11 +150,20 @@ class KafkaSubscription:
         if not taking.cancelled() and taking.exception() is None and taking.result():
             self._membership.calls.submit(self._membership.release, taking.result())
 
-    async def _call(self, call: Callable[[], T]) -> T:
-        """Have something done by the thread that makes all commits; once begun, it is not left undone."""
+    async def _call(self, call: Callable[[], T], *, is_plain: bool = False) -> T:
+        """Have something done; once begun, it is not left undone."""
         if self._membership.is_closed:
             raise BrokerUnavailable("kafka: this subscription has been closed")
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._membership.calls, call))
+        return await asyncio.shield(self._begin(call, is_plain=is_plain))
+
+    def _begin(self, call: Callable[[], T], *, is_plain: bool) -> "asyncio.Future[T]":
+        """By the thread that may write records; what is plain, by the one that reads and commits, one turn earlier."""
+        loop = asyncio.get_running_loop()
+        if is_plain:
+            answer: asyncio.Future[T] = loop.create_future()
+            if self._membership.post(call, Answering(loop, answer)):
+                return answer
+        return loop.run_in_executor(self._membership.calls, call)
 
     async def _news(self, event: asyncio.Event, *, until: datetime) -> None:
         due_at, now = self._membership.next_due_at, self._office.clock.now()

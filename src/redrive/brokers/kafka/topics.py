@@ -14,8 +14,9 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
-from redrive.brokers.kafka import lane
+from redrive.brokers.kafka import codes, lane
 from redrive.brokers.kafka.address import Address
+from redrive.brokers.kafka.dlq_topic import LARGEST, ROOM, DlqTopic
 from redrive.brokers.kafka.errors import code_of, translate
 from redrive.brokers.kafka.names import ALIVE, ALWAYS_THERE, LEDGER, is_private, lane_of
 from redrive.brokers.kafka.record import Place
@@ -28,10 +29,6 @@ PATIENCE: Final = 10.0  # seconds for an answer of the cluster
 REPLICATION: Final = 3
 _MUCH_TIME: Final = 300.0
 _KNOWN_FOR: Final = 30.0  # seconds
-DLQ_PARTITIONS: Final = 3
-LARGEST: Final = 2_097_152
-ROOM: Final = 262_144
-"""By how much a letter, or a retry, may be larger than its message."""
 _MONTH: Final = 30 * 24 * 3600 * 1000
 _SHARDS: Final = 8
 
@@ -39,34 +36,37 @@ _SHARDS: Final = 8
 class Topics:
     """The cluster as its administrator sees it. Safe for many threads; every call blocks."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, dlq: DlqTopic) -> None:
+        self.dlq = dlq
         self._address = address
         self._lock = Lock()
         self._known: dict[str, tuple[int, float]] = {}
         self._client: AdminClient | None = None
+        self._trouble: KafkaError | None = None
 
     @property
     def admin(self) -> AdminClient:
         """The client. Raises `ConfigError` for settings that it does not know."""
         with self._lock:
             if self._client is None:
-                self._client = ask(lambda: AdminClient(self._address.of_all()))
+                settings: dict[str, Any] = {**self._address.of_all(), "error_cb": self._hear}
+                self._client = ask(lambda: AdminClient(settings))
             return self._client
 
     def all(self) -> Mapping[str, int]:
         """Every topic, with how many partitions it has."""
-        found = ask(lambda: self.admin.list_topics(timeout=PATIENCE))
+        found = self._metadata()
         return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
     def brokers(self) -> int:
         """How many brokers the cluster has."""
-        return len(ask(lambda: self.admin.list_topics(ALWAYS_THERE, timeout=PATIENCE)).brokers)
+        return len(self._metadata(ALWAYS_THERE).brokers)
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has. Raises `QueueNotFound`."""
         count, until = self._known.get(topic, (0, 0.0))
         if time.monotonic() > until:
-            found = ask(lambda: self.admin.list_topics(topic, timeout=PATIENCE)).topics[topic]
+            found = self._metadata(topic).topics[topic]
             if found.error is not None or not found.partitions:
                 self._known.pop(topic, None)
                 raise QueueNotFound(f"kafka: no topic {topic!r}")
@@ -89,14 +89,17 @@ class Topics:
         """Begin a topic if it is not there; return how many partitions it has."""
         with suppress(QueueNotFound):
             return self.partitions(topic)
-        size = self._size_of(topic) if is_private(topic) or queue_of(DLQ, topic) else 0
-        self._begin(topic, largest=size)
+        queue = queue_of(DLQ, topic)
+        if queue:
+            self.ensure_dlq(topic, queue=queue)
+        else:
+            self._begin(topic, largest=self._room_for(topic.partition("..")[0]) if is_private(topic) else 0)
         return self._appeared(topic)
 
     def ensure_dlq(self, topic: str, *, queue: str) -> None:
         """Begin a DLQ, under whatever name, with room for the largest letter of its queue."""
         if not self.exists(topic):
-            self._begin(topic, largest=self._room_for(queue), dlq=True)
+            self._begin(topic, largest=self._largest_of(queue), dlq=True)
             self._appeared(topic)
 
     def ensure_lane(self, queue: str, group: str) -> int:
@@ -129,19 +132,36 @@ class Topics:
 
     def described(self) -> Mapping[str, Any]:
         """Every topic, with its partitions and their copies."""
-        return ask(lambda: self.admin.list_topics(timeout=PATIENCE)).topics
+        found: Mapping[str, Any] = self._metadata().topics
+        return found
 
     def broker_settings(self) -> dict[str, str]:
         """The settings of one of the brokers."""
-        broker = min(ask(lambda: self.admin.list_topics(ALWAYS_THERE, timeout=PATIENCE)).brokers)
+        broker = min(self._metadata(ALWAYS_THERE).brokers)
         resource = ConfigResource(ResourceType.BROKER, str(broker))
         (future,) = ask(lambda: self.admin.describe_configs([resource], request_timeout=PATIENCE)).values()
         return {name: entry.value for name, entry in result_of(future).items()}
 
+    def _metadata(self, topic: str | None = None) -> Any:
+        """What the cluster tells of itself. If it tells nothing, the client knows why: no way, no trust, no user."""
+        admin, self._trouble = self.admin, None
+        try:
+            return admin.list_topics(timeout=PATIENCE) if topic is None else admin.list_topics(topic, timeout=PATIENCE)
+        except KafkaException as error:
+            admin.poll(0)  # what it has to say is heard here
+            raise translate(error if self._trouble is None else KafkaException(self._trouble)) from error
+        finally:
+            admin.poll(0)
+
+    def _hear(self, error: KafkaError) -> None:
+        if error.code() != codes.ALL_BROKERS_DOWN:
+            self._trouble = error
+
     def _begin(self, topic: str, *, largest: int, dlq: bool = False, shards: int = 1) -> None:
         count, settings = self._shape(topic, largest=largest, dlq=dlq, shards=shards)
-        if dlq or is_private(topic) or queue_of(DLQ, topic) or queue_of(OUTCOMES, topic):
-            replication = self._address.replication or min(REPLICATION, max(self.brokers(), 1))
+        own = self.dlq.replication if dlq else None
+        if dlq or is_private(topic) or queue_of(OUTCOMES, topic):
+            replication = own or self._address.replication or min(REPLICATION, max(self.brokers(), 1))
         else:
             replication = self._address.replication or -1
         new = NewTopic(topic, num_partitions=count, replication_factor=replication, config=settings)
@@ -161,22 +181,21 @@ class Topics:
             return 1, compact | size
         if is_private(topic):
             return lane.COUNT * shards, {"retention.ms": "-1", "retention.bytes": "-1"} | size
-        if dlq or queue_of(DLQ, topic):
-            kept = {"retention.ms": f"{_MONTH}", "retention.bytes": "-1", "compression.type": "snappy"}
-            return DLQ_PARTITIONS, kept | size
+        if dlq:
+            return self.dlq.partitions, self.dlq.settings(largest)
         if queue_of(OUTCOMES, topic):
             return 1, {"retention.ms": f"{_MONTH}", "retention.bytes": "-1"}
         return self._address.partitions or -1, {}
 
-    def _size_of(self, topic: str) -> int:
-        return self._room_for(queue_of(DLQ, topic) or topic.partition("..")[0])
-
     def _room_for(self, queue: str) -> int:
-        """What a letter of the largest message of a queue may need."""
+        """What a copy of the largest message of a queue may need, with what is noted of it."""
+        return max(LARGEST, self._largest_of(queue) + ROOM)
+
+    def _largest_of(self, queue: str) -> int:
+        """Bytes of the largest message that a queue takes; 0 if there is no such queue."""
         if not self.exists(queue):
-            return LARGEST
-        told = self.settings([queue])[queue].get("max.message.bytes", "0")
-        return max(LARGEST, int(told) + ROOM)
+            return 0
+        return int(self.settings([queue])[queue].get("max.message.bytes", "0"))
 
     def _appeared(self, topic: str) -> int:
         """Wait until the cluster knows of a topic that was begun."""

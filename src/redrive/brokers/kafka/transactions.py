@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
+from queue import Empty, SimpleQueue
+from threading import RLock, Thread
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
@@ -16,6 +17,8 @@ from redrive.brokers.kafka.record import ANY, Place, Record, Settings
 from redrive.core.errors import BrokerError, BrokerUnavailable
 
 PATIENCE: Final = 20.0  # seconds for one step of a transaction
+OFFSETS_PATIENCE: Final = 8.0  # seconds for the step that the client may never end
+_GRACE: Final = 2.0  # seconds after which it has not kept to its time
 _OF_THE_TRANSACTION: Final = frozenset(
     {
         codes.PURGE_QUEUE,
@@ -36,6 +39,10 @@ class Refused(BrokerError):
 
 class Unsure(BrokerUnavailable):
     """Whether the transaction was committed is not known; it is decided before the next one of this producer begins."""
+
+
+class Stuck(BrokerUnavailable):
+    """The client does not come back from a call; nothing was written, and this producer is of no use any more."""
 
 
 class Placed(NamedTuple):
@@ -116,6 +123,9 @@ class Transactions:
                 self._abort(producer)
                 self.drop()  # what it is given next would be thrown away with what it had
                 raise
+            except Stuck:
+                self.drop()  # whoever takes the identity next ends the transaction
+                raise
             except KafkaException as error:
                 self._abort(producer)
                 raise translate(error) from error
@@ -168,7 +178,32 @@ def _send_offsets(producer: Producer, offsets: Offsets) -> None:
         TopicPartition(topic, number, offset, metadata)
         for (topic, number), (offset, metadata) in offsets.commits.items()
     ]
-    _insist(lambda: producer.send_offsets_to_transaction(wanted, offsets.member, PATIENCE))
+    _in_time(lambda: _insist(lambda: producer.send_offsets_to_transaction(wanted, offsets.member, OFFSETS_PATIENCE)))
+
+
+def _in_time(call: Callable[[], None]) -> None:
+    """Make a call that may never return, whatever timeout it is given. Raises `Stuck`.
+
+    librdkafka 2.16 waits for ever for the coordinator of a group, if the broker that it was has once been missing from
+    the cluster (librdkafka#5456, #5511): a cluster of one that is restarted is enough.
+    """
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - for whoever waits
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    Thread(target=run, daemon=True, name="redrive-offsets").start()
+    try:
+        error = ended.get(timeout=OFFSETS_PATIENCE + _GRACE)
+    except Empty:
+        raise Stuck("kafka: the client does not commit offsets any more; it is begun anew") from None
+    if error is not None:
+        raise error
 
 
 def _produce(producer: Producer, records: Sequence[Record]) -> Sequence[Placed]:
@@ -204,9 +239,13 @@ def write(producer: Producer, record: Record, *, told: Any) -> None:
         where["timestamp"] = record.timestamp
     try:
         headers: list[tuple[str, str | bytes | None]] = [
-            (name.encode().decode(), bytes(memoryview(value))) for name, value in record.headers
+            (
+                name if name.isascii() else name.encode().decode(),
+                value if value.__class__ is bytes else bytes(memoryview(value)),
+            )
+            for name, value in record.headers
         ]
-    except (TypeError, ValueError) as error:  # the client would not refuse it, but crash
+    except (AttributeError, TypeError, ValueError) as error:  # the client would not refuse it, but crash
         raise Refused(f"kafka: a header is not text and bytes: {error}") from error
     while True:
         try:

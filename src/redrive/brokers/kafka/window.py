@@ -5,7 +5,7 @@ that begin at that offset, with the name of whoever has handed messages out.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 SPAN: Final = 8192
@@ -20,6 +20,11 @@ class Window(NamedTuple):
     low: int
     handed: int = 0
     done: int = 0
+
+    @property
+    def end(self) -> int:
+        """Beyond this offset nothing is written down."""
+        return self.low + max(self.handed.bit_length(), self.done.bit_length())
 
     def hand(self, offsets: Iterable[int]) -> "Window":
         """These may have started."""
@@ -58,10 +63,12 @@ class Window(NamedTuple):
         return f"{_FORM}:{owner}:{_text(self.handed)}:{_text(self.done)}"
 
     def _bits(self, offsets: Iterable[int]) -> int:
-        bits = 0
-        for offset in offsets:
-            if offset >= self.low:
-                bits |= 1 << offset - self.low
+        """A map of these. Most come in unbroken rows, each of which is one step however long it is."""
+        low, bits = self.low, 0
+        for start, end in _rows(sorted(set(offsets))):
+            if end > low:
+                first = max(start, low)
+                bits |= (1 << end - first) - 1 << first - low
         return bits
 
     def _raised(self, handed: int, done: int) -> "Window":
@@ -77,6 +84,23 @@ def load_window(offset: int, metadata: str | None) -> tuple[Window, str]:
         return Window(offset, _number(handed), _number(done)), owner
     except ValueError:
         return Window(offset), ""
+
+
+def _rows(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows of offsets that follow each other: first, and one beyond the last."""
+    if not offsets:
+        return
+    first, last = offsets[0], offsets[-1]
+    if last - first + 1 == len(offsets):
+        yield first, last + 1
+        return
+    before = first
+    for offset in offsets[1:]:
+        if offset > before + 1:
+            yield first, before + 1
+            first = offset
+        before = offset
+    yield first, before + 1
 
 
 def _text(number: int) -> str:
