@@ -114,7 +114,7 @@ def test_the_readme_shows_how_the_first_token_is_made_and_the_app_is_run() -> No
 
 
 def test_every_variable_is_one_that_redrive_reads() -> None:
-    files = [path for path in DEPLOY.rglob("*") if path.is_file() and "secrets" not in path.parts]
+    files = [path for path in DEPLOY.rglob("*") if path.is_file() and not {"secrets", "__pycache__"} & {*path.parts}]
     named = {name for path in files for name in re.findall(r"\bREDRIVE_[A-Z_]+", path.read_text(encoding="utf-8"))}
 
     assert named
@@ -224,3 +224,13 @@ def test_prometheus_scrapes_the_ports_that_answer_and_grafana_asks_prometheus() 
     assert jobs["redrive-service"]["authorization"] == {"credentials_file": "/run/secrets/prometheus_token"}
     assert (workers["names"], str(workers["port"])) == (["worker"], worker[worker.index("--metrics-port") + 1])
     assert urlsplit(source["url"]).hostname in SERVICES
+
+
+def test_what_is_generated_is_mounted_where_it_is_looked_for() -> None:
+    inside = {text.split(":")[0]: text.split(":")[1] for one in SERVICES.values() for text in one.get("volumes", ())}
+    (rules,) = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["rule_files"]
+    (dashboards,) = yaml.safe_load((DEPLOY / "grafana/provisioning/dashboards/redrive.yaml").read_text())["providers"]
+
+    assert rules == f"{inside['./prometheus']}/*.rules.yaml"
+    assert dashboards["options"]["path"] == inside["./grafana/dashboards"]
+    assert [*(DEPLOY / "grafana/dashboards").glob("*.json")]

@@ -21,6 +21,7 @@ from redrive.core.event import (
     LetterRefused,
     LetterWritten,
     MessageDropped,
+    NotifierFailed,
     RedriveHalted,
     RedriveUnheard,
     SizingFailed,
@@ -29,10 +30,13 @@ from redrive.core.event import (
     WorkerStarted,
     WorkerStopped,
 )
+from redrive.core.place import COLLECTORS
 from redrive.core.printable import printable
-from redrive.core.url import mask_url
+from redrive.core.privacy import PrivacyFilter
 
 log = logging.getLogger("redrive")
+
+_FILTER = PrivacyFilter()
 
 
 class Said(NamedTuple):
@@ -43,38 +47,64 @@ class Said(NamedTuple):
 
     def __str__(self) -> str:
         fields = (f"{name}={value}" for name, value in self.fields.items())
-        return printable(mask_url(" ".join((self.text, *fields))))
+        return printable(_FILTER.text(" ".join((self.text, *fields))))
 
 
 class _Line(NamedTuple):
-    """How an event is said: at which level, in which words, with which of its fields."""
+    """How an event is said: at which level, under which name that never changes, in which words, with which fields."""
 
     level: int
+    name: str
     text: str
     fields: tuple[str, ...] = ()
 
 
 _LINES: dict[type[Event], _Line] = {
-    BatchSettled: _Line(DEBUG, "settled", ("acked", "retried", "dead", "lost", "repeated", "refused")),
-    HandlerFailed: _Line(INFO, "will retry", ("message_id", "attempt", "error_type", "why", "retry_in")),
-    LetterWritten: _Line(WARNING, "dead letter"),
-    LetterRefused: _Line(ERROR, "dead letter refused", ("message_id", "payload_sha256", "why", "dropped")),
-    MessageDropped: _Line(WARNING, "dropped", ("message_id", "payload_sha256", "reason", "error_type")),
-    SuspectTaken: _Line(WARNING, "suspect runs alone", ("message_id", "crashes")),
-    DeliveryLost: _Line(WARNING, "delivery lost", ("message_id",)),
-    ConsumerPaused: _Line(WARNING, "consumer paused", ("why", "released")),
-    ConsumerResumed: _Line(INFO, "consumer resumed"),
-    WorkerStarted: _Line(INFO, "worker started", ("owner",)),
-    WorkerStopped: _Line(INFO, "worker stopped", ("owner", "released")),
-    WorkerDied: _Line(ERROR, "worker died", ("owner", "text")),
-    BrokerFaulted: _Line(WARNING, "broker fault", ("call", "why")),
-    RedriveUnheard: _Line(WARNING, "not heard of", ("redrive_id", "letters", "quiet")),
-    RedriveHalted: _Line(INFO, "redrive halted", ("redrive_id", "state", "why")),
-    SizingFailed: _Line(WARNING, "cannot measure", ("place", "why")),
-    AlertThresholdReached: _Line(ERROR, "alert threshold reached", ("letters", "window", "labels")),
+    BatchSettled: _Line(DEBUG, "batch_settled", "settled", ("acked", "retried", "dead", "lost", "repeated", "refused")),
+    HandlerFailed: _Line(
+        INFO,
+        "message_retry",
+        "will retry",
+        ("message_id", "letter_id", "trace_id", "attempt", "error_type", "why", "retry_in"),
+    ),
+    LetterWritten: _Line(WARNING, "dlq_published", "dead letter"),
+    LetterRefused: _Line(
+        ERROR, "dlq_publish_failed", "dead letter refused", ("message_id", "payload_sha256", "why", "dropped")
+    ),
+    MessageDropped: _Line(
+        WARNING,
+        "message_dropped",
+        "dropped",
+        ("message_id", "payload_sha256", "reason", "error_type", "error_code"),
+    ),
+    SuspectTaken: _Line(WARNING, "suspect_taken", "suspect runs alone", ("message_id", "crashes")),
+    DeliveryLost: _Line(WARNING, "delivery_lost", "delivery lost", ("message_id",)),
+    ConsumerPaused: _Line(WARNING, "consumer_paused", "consumer paused", ("why", "released")),
+    ConsumerResumed: _Line(INFO, "consumer_resumed", "consumer resumed"),
+    WorkerStarted: _Line(INFO, "consumer_started", "worker started", ("owner",)),
+    WorkerStopped: _Line(INFO, "consumer_stopped", "worker stopped", ("owner", "released")),
+    WorkerDied: _Line(ERROR, "worker_died", "worker died", ("owner", "text")),
+    BrokerFaulted: _Line(WARNING, "broker_fault", "broker fault", ("call", "why")),
+    RedriveUnheard: _Line(WARNING, "redrive_unheard", "not heard of", ("redrive_id", "letters", "quiet")),
+    RedriveHalted: _Line(INFO, "redrive_halted", "redrive halted", ("redrive_id", "state", "why")),
+    SizingFailed: _Line(WARNING, "sizing_failed", "cannot measure", ("place", "why")),
+    NotifierFailed: _Line(WARNING, "notifier_failed", "notifier failed", ("notifier", "alerts", "why")),
+    AlertThresholdReached: _Line(
+        ERROR, "alert_threshold_reached", "alert threshold reached", ("letters", "window", "labels")
+    ),
 }
 
-_LETTER = ("letter_id", "generation", "reason", "error_type", "error_code", "fingerprint", "payload_sha256")
+_NOT_WRITTEN = _Line(ERROR, "dlq_publish_failed", "dead letters not written yet", ("call", "why", "error_type"))
+"""A fault of the broker that kept letters from being written."""
+
+_COLLECTING = {WorkerStarted: "dlq_consumer_started", WorkerStopped: "dlq_consumer_stopped"}
+"""What these are called where the worker is the collector."""
+
+_LETTER = (
+    *("letter_id", "trace_id", "generation", "reason", "error_type", "error_code", "user_id"),
+    *("fingerprint", "payload_sha256"),
+)
+_SAID_AS = {"retry_in": "delay"}
 
 
 class EventLog:
@@ -84,13 +114,28 @@ class EventLog:
         if isinstance(event, BatchSettled) and event.again and log.isEnabledFor(_LINES[HandlerFailed].level):
             for failed in event.failures():
                 self(failed)
-        line = _LINES.get(type(event))
+        line = _line(event)
         if line is None or not log.isEnabledFor(line.level):
             return
-        fields = {name: getattr(event, name) for name in ("queue", "group", *line.fields)}
+        fields: dict[str, object] = {"event_name": line.name, "queue": event.queue, "group": event.group}
+        fields |= {_SAID_AS.get(name, name): getattr(event, name) for name in line.fields}
         if isinstance(event, LetterWritten):
             letter = event.letter
             fields |= {"message_id": letter.original_message_id, "attempt": letter.retry_count}
             fields |= {name: getattr(letter, name) for name in _LETTER}
+        elif isinstance(event, BrokerFaulted) and event.letters:
+            fields |= {"letters": len(event.letters)}
+        elif isinstance(event, LetterRefused) and event.letter is not None:
+            letter = event.letter
+            fields |= {"letter_id": letter.letter_id, "trace_id": letter.trace_id, "reason": letter.reason}
         shown = {name: value for name, value in fields.items() if value not in ("", None, {})}
         log.log(line.level, Said(line.text, shown))
+
+
+def _line(event: Event) -> _Line | None:
+    if isinstance(event, BrokerFaulted) and event.letters:
+        return _NOT_WRITTEN
+    line = _LINES.get(type(event))
+    if line is not None and event.group == COLLECTORS:
+        return line._replace(name=_COLLECTING.get(type(event), line.name))
+    return line

@@ -1,6 +1,7 @@
 """Logs in one form for the whole process: JSON for machines, readable lines for people.
 
-Passwords in URLs are masked wherever they come from, and no control character reaches a terminal.
+Secrets are masked wherever they come from: the lines of every library, and of the user's own program, pass the privacy
+filter. No control character reaches a terminal.
 """
 
 import logging
@@ -11,8 +12,10 @@ from typing import Any, Literal, TextIO
 import structlog
 from structlog.typing import EventDict, Processor
 
+from redrive.core.context import trace_of
 from redrive.core.delivery import Delivery
 from redrive.core.printable import printable
+from redrive.core.privacy import MASK, PrivacyFilter
 from redrive.core.url import mask_url
 from redrive.observe.event_log import Said
 
@@ -30,8 +33,8 @@ def set_up_logs(
     """Send every log line of the process, the user's own too, to `stream` (stderr) in one form.
 
     `auto` is readable lines on a terminal and JSON elsewhere; colour only on a terminal. `delivery` tells
-    which message is being handled: its queue, id and attempt are bound to each line. A second call replaces
-    the first. Lines of structlog's own loggers go the same way.
+    which message is being handled: its queue, id and attempt are bound to each line, and the letter and the trace that
+    it belongs to, if any. A second call replaces the first. Lines of structlog's own loggers go the same way.
     """
     stream = stream or sys.stderr
     bound: list[Processor] = [
@@ -98,18 +101,50 @@ def _bind(delivery: Callable[[], Delivery | None]) -> Processor:
             said.setdefault("queue", current.message.queue)
             said.setdefault("message_id", current.message.id)
             said.setdefault("attempt", current.attempt)
+            if current.letter_id is not None:
+                said.setdefault("letter_id", current.letter_id)
+            if trace_id := _span() or trace_of(current.message.headers):
+                said.setdefault("trace_id", trace_id)
         return said
 
     return bind
 
 
+def _span() -> str:
+    """The id of the trace in which this is done, where spans are made."""
+    if (api := sys.modules.get("opentelemetry.trace")) is None:
+        return ""
+    span = api.get_current_span().get_span_context()
+    return f"{span.trace_id:032x}" if span.is_valid else ""
+
+
 def _mask(shown: Callable[[str], str]) -> Processor:
     def mask(_: Any, __: str, said: EventDict) -> EventDict:
         for name, value in said.items():
-            if isinstance(value, str) and name != "exception":
-                said[name] = shown(mask_url(value))
+            if name != "exception":
+                said[name] = _shown(name, value, shown)
         if "exception" in said:  # a stack keeps its line breaks
-            said["exception"] = "\n".join(shown(mask_url(line)) for line in said["exception"].splitlines())
+            said["exception"] = "\n".join(map(shown, _FILTER.text(said["exception"]).splitlines()))
         return said
 
     return mask
+
+
+def _shown(name: str, value: Any, shown: Callable[[str], str]) -> Any:
+    if name in _NAMES:
+        return shown(mask_url(value)) if isinstance(value, str) else value
+    if name != "event" and _FILTER.hides(name):
+        return MASK
+    if isinstance(value, str):
+        return shown(_FILTER.text(value))
+    return _FILTER.mask(value) if isinstance(value, dict | list | tuple) else value
+
+
+_FILTER = PrivacyFilter()
+_NAMES = frozenset(
+    (
+        *("timestamp", "level", "queue", "group", "message_id", "attempt", "letter_id", "generation", "reason"),
+        *("fingerprint", "payload_sha256", "event_name", "trace_id"),
+    )
+)
+"""What stands in most of our lines, and names something: not searched for secrets, which would cost as much again."""

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from redrive.core.errors import ConfigError
 from redrive.core.event import (
+    AlertsTold,
     AlertThresholdReached,
     BatchSettled,
     BrokerFaulted,
@@ -29,6 +30,7 @@ from redrive.core.event import (
     LettersSized,
     LetterWritten,
     MessageDropped,
+    NotifierFailed,
     PauseSeen,
     RedriveHalted,
     RedriveUnheard,
@@ -41,6 +43,7 @@ from redrive.core.event import (
     WorkerStopped,
 )
 from redrive.core.letter import DeadLetter
+from redrive.core.privacy import PrivacyFilter
 from redrive.observe import table
 from redrive.observe.series import BOUNDED, Series
 
@@ -50,6 +53,7 @@ RESULTS: Final = ("new", "reopened", "resolved", "known")
 LABELLING: Final = ("handler", "app_version", "node", "severity", "kind", "user_id", "tenant_id", "task_type")
 """Fields of a letter that may be its user's label; any other name is looked for in its context."""
 
+_FILTER: Final = PrivacyFilter()
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 
 
@@ -84,7 +88,7 @@ class Metrics:
             HandlerFailed: self._handler_failed,
             LetterWritten: self._letter_written,
             LetterRefused: self._letter_refused,
-            MessageDropped: lambda event: self._add(table.DROPPED, event, event.reason, event.error_type),
+            MessageDropped: self._message_dropped,
             DeliveryLost: lambda event: self._add(table.LOST, event),
             SuspectTaken: lambda event: self._add(table.SUSPECTS, event),
             ConsumerPaused: lambda event: self._of(table.PAUSED, event).set(1),
@@ -103,6 +107,8 @@ class Metrics:
             DlqSized: lambda event: self._by_row[table.DLQ_ENTRIES][event.broker, event.queue].set(event.entries),
             LettersSized: self._letters_sized,
             PauseSeen: lambda event: self._of(table.QUEUE_PAUSED, event).set(event.paused),
+            AlertsTold: self._alerts_told,
+            NotifierFailed: lambda event: self._by_row[table.NOTIFIER_FAILURES][(event.notifier,)].inc(),
             SizingFailed: lambda event: self._by_row[table.SIZE_FAILURES][(event.place,)].inc(),
         }
 
@@ -144,11 +150,14 @@ class Metrics:
         letter, place = event.letter, (event.broker, event.queue, event.group)
         own = () if self._label is None else (_value(letter, self._label),)
         self._letters[*place, *_error(letter), *own].inc()
-        self._attempts[*place, "dlq"].observe(letter.retry_count)
+        self._attempts[*place, "dlq"].observe_times(letter.retry_count, 1)
 
     def _letter_refused(self, event: LetterRefused) -> None:
         then = "dropped" if event.dropped else "held"
         self._add(table.REFUSED, event, *_error(event.letter), event.failure_reason, then)
+
+    def _message_dropped(self, event: MessageDropped) -> None:
+        self._add(table.DROPPED, event, event.reason, event.error_type, _FILTER.text(event.error_code))
 
     def _worker_beat(self, event: WorkerBeat) -> None:
         self._of(table.IN_FLIGHT, event).set(event.in_flight)
@@ -174,6 +183,11 @@ class Metrics:
         outcome = "quiet" if event.quiet else "unconfirmed"
         self._by_row[table.REDRIVEN][event.broker, event.queue, outcome].inc(event.letters)
 
+    def _alerts_told(self, event: AlertsTold) -> None:
+        for state in ("firing", "resolved"):
+            if count := getattr(event, state):
+                self._by_row[table.ALERTS_TOLD][event.notifier, state].inc(count)
+
     def _letters_sized(self, event: LettersSized) -> None:
         self._by_row[table.OPEN_LETTERS][(event.queue,)].set(event.letters)
         self._by_row[table.OLDEST][(event.queue,)].set(event.oldest)
@@ -198,7 +212,7 @@ def _value(letter: DeadLetter, label: str) -> str:
     found = getattr(letter, label) if label in LABELLING else None
     if found is None:
         found = letter.context.get(label)
-    return "" if found is None else str(found)
+    return "" if found is None else _FILTER.text(str(found))
 
 
 def _error(letter: DeadLetter | None) -> tuple[str, str, str]:

@@ -41,8 +41,8 @@ REFUSED: Final = Row(
     "redrive_letters_refused_total", "counter", (*_PLACE, *_ERROR, "failure_reason", "then"),
     "Dead letters that could not be written; then the message was retried, held or dropped.")
 DROPPED: Final = Row(
-    "redrive_messages_dropped_total", "counter", (*_PLACE, "reason", "error_type"),
-    "Messages given up with the DLQ off and acked: gone, but for the hash in the log.")
+    "redrive_messages_dropped_total", "counter", (*_PLACE, *_ERROR),
+    "Messages acked without a letter, invalid or given up with the DLQ off: gone, but for the hash in the log.")
 HANDLER: Final = Row(
     "redrive_handler_seconds", "histogram", _PLACE,
     "Time of a run of the handler; runs that never wait share the time of their turn (5 ms), a batch is one run.",
@@ -107,10 +107,16 @@ OLDEST: Final = Row(
 SIZE_FAILURES: Final = Row(
     "redrive_size_failures_total", "counter", ("place",),
     "How often what is measured every 60 seconds could not be: at the store, or at a broker.")
+ALERTS_TOLD: Final = Row(
+    "redrive_alerts_told_total", "counter", ("notifier", "state"),
+    "Alerts of which a notifier was told, repetitions included: firing or resolved.")
+NOTIFIER_FAILURES: Final = Row(
+    "redrive_notifier_failures_total", "counter", ("notifier",),
+    "How often a notifier could not be told of alerts; it is told again later.")
 # fmt: on
 
 TABLE: Final = (
     SETTLED, RETRIES, LETTERS, ATTEMPTS, REFUSED, DROPPED, HANDLER, LATENESS, IN_FLIGHT, LOST, SUSPECTS,
     SUSPECTS_WAITING, PAUSED, QUEUE_PAUSED, DEATHS, FAULTS, ALERTS, LAG, COLLECTED, INCIDENTS, REDRIVEN, REDRIVES,
-    STORE, DLQ_ENTRIES, OPEN_LETTERS, OLDEST, SIZE_FAILURES,
+    STORE, DLQ_ENTRIES, OPEN_LETTERS, OLDEST, SIZE_FAILURES, ALERTS_TOLD, NOTIFIER_FAILURES,
 )  # fmt: skip

@@ -62,7 +62,13 @@ def test_off_a_terminal_a_line_is_json() -> None:
 
     (line,) = lines(stream)
     assert line.pop("timestamp").endswith("Z")
-    assert line == {"message": "worker died", "level": "error", "owner": "w1", "text": "killed by SIGKILL"}
+    assert line == {
+        "message": "worker died",
+        "level": "error",
+        "event_name": "worker_died",
+        "owner": "w1",
+        "text": "killed by SIGKILL",
+    }
 
 
 def test_on_a_terminal_a_line_is_text_with_colour_unless_it_is_not_wanted() -> None:
@@ -222,17 +228,20 @@ def test_without_a_set_up_an_event_is_one_readable_line_of_the_standard_library(
         EventLog()(events.BrokerFaulted(**WHERE, call="fetch", why="redis://shop:s3cret@cache \x1b[2J"))
         EventLog()(events.BatchSettled(**WHERE, acked=1))
 
-    assert caplog.messages == ["broker fault queue=orders group=shop call=fetch why=redis://shop:***@cache \\x1b[2J"]
+    assert caplog.messages == [
+        "broker fault event_name=broker_fault queue=orders group=shop call=fetch why=redis://shop:***@cache \\x1b[2J"
+    ]
 
 
 def test_a_line_of_structlogs_own_loggers_goes_the_same_way() -> None:
     stream = io.StringIO()
     set_up_logs(stream=stream)
 
-    structlog.get_logger("shop").warning("charged", card="redis://a:b@c")
+    structlog.get_logger("shop").warning("charged", place="redis://a:b@c", card="4111")
 
     (line,) = lines(stream)
-    assert (line["message"], line["card"], line["level"]) == ("charged", "redis://a:***@c", "warning")
+    assert (line["message"], line["place"], line["card"]) == ("charged", "redis://a:***@c", "***")
+    assert line["level"] == "warning"
 
 
 def test_a_line_of_ours_carries_what_the_user_has_bound_and_the_message_in_hand() -> None:
@@ -262,7 +271,7 @@ def test_failures_that_are_told_together_are_said_one_by_one() -> None:
 
     EventLog()(events.BatchSettled(**WHERE, retried=2, again=items))
 
-    assert [(line["message"], line["message_id"], line["why"], line["retry_in"]) for line in lines(stream)] == [
+    assert [(line["message"], line["message_id"], line["why"], line["delay"]) for line in lines(stream)] == [
         ("will retry", "7", "later", 2.0),
         ("will retry", "8", "later", 2.0),
     ]

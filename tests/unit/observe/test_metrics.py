@@ -194,7 +194,7 @@ def test_a_heartbeat_shows_what_is_in_flight_until_the_worker_stops(counted: Cou
                 **WHERE, message_id="7", payload_sha256="ab", reason="rejected", error_type="KeyError"
             ),
             "redrive_messages_dropped_total",
-            {"reason": "rejected", "error_type": "KeyError"},
+            {"reason": "rejected", "error_type": "KeyError", "error_code": ""},
         ),
         (events.DeliveryLost(**WHERE, message_id="7"), "redrive_deliveries_lost_total", {}),
         (events.SuspectTaken(**WHERE, message_id="7", crashes=1), "redrive_suspects_total", {}),

@@ -1,0 +1,1 @@
+"""What is written here by machine: rules, alerts and dashboards. `python -m deploy.generator` writes it all."""
