@@ -10,7 +10,7 @@ PARALLEL := --numprocesses auto --dist loadfile
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit coverage check fmt crash crash-kafka failover screenshots bench-redis bench-service bench-sqlite bench-store clean
+.PHONY: help setup run test test-unit coverage check fmt crash crash-nats crash-rabbitmq failover screenshots generate bench-gateway bench-kafka bench-nats bench-rabbitmq bench-redis bench-service bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,14 +42,32 @@ fmt: setup ## Format the code and mend what can be mended by machine
 crash: setup ## Kill workers for a long time and account for every message
 	@$(BIN)/python -m tests.crash $(ARGS)
 
-crash-kafka: setup ## Kill workers and the broker on Kafka: the short form, and its planted bugs
-	@REDRIVE_CRASH_KAFKA=1 $(BIN)/python -m pytest tests/crash/test_kafka.py tests/crash/test_kafka_controls.py $(ARGS)
+crash-nats: setup ## Kill workers and the server on NATS: the short form, and its planted bugs
+	@REDRIVE_CRASH_NATS=1 $(BIN)/python -m pytest tests/crash/test_nats.py tests/crash/test_nats_controls.py $(ARGS)
+
+crash-rabbitmq: setup ## Kill workers and the server on RabbitMQ: the short form, and its planted bugs
+	@REDRIVE_CRASH_RABBITMQ=1 $(BIN)/python -m pytest tests/crash/test_rabbitmq.py tests/crash/test_rabbitmq_controls.py $(ARGS)
 
 failover: setup ## Kill Redis primaries under load, and count what is lost by durability
 	@$(BIN)/python -m tests.redis.failover $(ARGS)
 
 screenshots: setup ## Take a picture of every page of the console, in both themes and two widths
 	@$(BIN)/python -m tests.browser.pictures $(ARGS)
+
+bench-kafka: setup ## Measure the Kafka broker beside a hand-written loop and its peers
+	@$(BIN)/python -m benchmarks.kafka $(ARGS)
+
+bench-gateway: setup ## Measure the LLM gateway beside a bare HTTP client and its peers
+	@$(BIN)/python -m benchmarks.gateway $(ARGS)
+
+bench-nats: setup ## Measure the NATS broker beside a hand-written loop and its peers
+	@$(BIN)/python -m benchmarks.nats $(ARGS)
+
+bench-rabbitmq: setup ## Measure the RabbitMQ broker beside a hand-written loop and its peers
+	@$(BIN)/python -m benchmarks.rabbitmq $(ARGS)
+
+generate: setup ## Write the rules, alerts and dashboards of deploy/ from their tables
+	@$(BIN)/python -m deploy.generator $(ARGS)
 
 bench-redis: setup ## Measure the Redis broker beside a hand-written loop and its peers
 	@$(BIN)/python -m benchmarks.redis $(ARGS)

@@ -30,8 +30,10 @@ from redrive.core.policy import RetryPolicy
 from redrive.core.ports import DeadLetterQueue
 from redrive.core.privacy import PrivacyFilter
 from redrive.core.reason import Reason
-from redrive.wiring import connect, dead_letter
+from redrive.wiring import KafkaDeadLetterQueue, connect, dead_letter
 from redrive.worker.breaker import BreakerRules
+from redrive.worker.payload import InvalidPayload
+from redrive.worker.validation import Validation
 
 __all__ = [
     "ACK",
@@ -54,7 +56,9 @@ __all__ = [
     "DeliveryExpired",
     "Exponential",
     "GiveUp",
+    "InvalidPayload",
     "Jitter",
+    "KafkaDeadLetterQueue",
     "LetterNotFound",
     "Message",
     "MissingExtra",
@@ -69,6 +73,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Table",
+    "Validation",
     "connect",
     "dead_letter",
 ]

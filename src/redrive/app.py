@@ -17,14 +17,18 @@ from redrive.clock import SystemClock
 from redrive.config import check_apart, load_settings
 from redrive.core.duration import NOW, Duration, as_duration
 from redrive.core.errors import ConfigError, MissingExtra
+from redrive.core.keeping import PayloadMode
 from redrive.core.message import Message, as_headers, without_reserved
 from redrive.core.ports import Broker, Clock, Obituary
+from redrive.core.ports.cipher import Cipher
+from redrive.core.ports.tracing import Tracing
 from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
 from redrive.triage.redriver import Redriver
 from redrive.worker.alerting import AlertThreshold
 from redrive.worker.consumer import Consumer, ConsumerOptions, Treatment
 from redrive.worker.crew import GRACE, Crew, Duty
+from redrive.worker.current import current_delivery
 from redrive.worker.lifespan import Lifespan, enter
 from redrive.worker.outcomes import Surroundings
 from redrive.worker.payload import encode
@@ -38,11 +42,14 @@ class App:
 
     `name` is the group: all processes with this name share the work. `lifespan` is an async generator function
     that yields what handlers ask for by annotation. `version` is shown in letters and in the list of workers.
+    `tracing` makes spans of attempts and publishing, with the OpenTelemetry that the program has set up.
 
     >>> app = App("memory://", name="shop")
     >>> @app.consumer("orders", retry=[1, 2, 4], timeout="30s")
     ... async def charge(order: dict) -> None: ...
     """
+
+    _tracing: Tracing | None = None
 
     def __init__(
         self,
@@ -52,6 +59,7 @@ class App:
         lifespan: Lifespan | None = None,
         version: str = "",
         grace: Duration = GRACE,
+        tracing: bool = False,
     ) -> None:
         if not name:
             raise ConfigError("name: expected the app's name, got an empty one")
@@ -65,6 +73,7 @@ class App:
         self._given = broker
         self._broker: Broker | None = None
         self._users = 0
+        self._traced = tracing
 
     def consumer(self, queue: str, **options: Unpack[ConsumerOptions]) -> Callable[[Handler], Handler]:
         """Register a handler for single messages; the function is returned unchanged. Raises `ConfigError`."""
@@ -80,7 +89,14 @@ class App:
 
     def attach(self, broker: Broker, *, clock: Clock) -> "App":
         """The same app on another broker and clock: for tests."""
-        twin = App(broker, name=self.name, lifespan=self._lifespan, version=self.version, grace=self._grace)
+        twin = App(
+            broker,
+            name=self.name,
+            lifespan=self._lifespan,
+            version=self.version,
+            grace=self._grace,
+            tracing=self._traced,
+        )
         twin.consumers = self.consumers
         twin._clock = clock
         return twin
@@ -97,6 +113,7 @@ class App:
         if self._broker is None:
             given = self._given
             self._broker = wiring.connect(given, clock=self._clock, sink=self.bus) if isinstance(given, str) else given
+            self._tracing = wiring.tracing(self._broker) if self._traced else None
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,16 +137,18 @@ class App:
         `payload` is sent as it is if it is bytes, as UTF-8 if text, else as JSON. `expires` is how long it may wait.
         """
         now = self._clock.now()
-        message = Message(
-            id="",
-            queue=queue,
-            body=encode(payload),
-            headers=without_reserved(as_headers(headers)),
-            key=key.encode() if isinstance(key, str) else key,
-            published_at=now,
-            expires_at=None if expires is None else now + as_duration(expires),
-        )
-        (message_id,) = await self.broker.publish(queue, [message], delay=as_duration(delay))
+        own = without_reserved(as_headers(headers))
+        with contextlib.nullcontext(own) if self._tracing is None else self._tracing.publish(queue, own) as sent:
+            message = Message(
+                id="",
+                queue=queue,
+                body=encode(payload),
+                headers=sent,
+                key=key.encode() if isinstance(key, str) else key,
+                published_at=now,
+                expires_at=None if expires is None else now + as_duration(expires),
+            )
+            (message_id,) = await self.broker.publish(queue, [message], delay=as_duration(delay))
         return message_id
 
     @contextlib.asynccontextmanager
@@ -182,7 +201,13 @@ class App:
             own = sorted({consumer.dlq for consumer in self.consumers if consumer.dlq is not None})
             async with self:
                 collecting = wiring.collector(self.broker, store, dlqs=own, clock=self._clock, sink=self.bus)
-                redriver = Redriver(store, {self.broker.name: self.broker}, clock=self._clock, sink=self.bus)
+                redriver = Redriver(
+                    store,
+                    {self.broker.name: self.broker},
+                    clock=self._clock,
+                    sink=self.bus,
+                    cipher=wiring.cipher(settings),
+                )
                 async with wiring.way_back([collecting], redriver, clock=self._clock, sink=self.bus):
                     yield True
         finally:
@@ -199,7 +224,9 @@ class App:
             from redrive.observe.logs import set_up_logs  # noqa: PLC0415 - costs as much as all the rest, often for nothing
 
             settings = load_settings()
-            set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
+            set_up_logs(
+                level=settings.log_level, form=settings.log_format, color=settings.color, delivery=current_delivery
+            )
         self.bus.subscribe(EventLog())
         with asyncio.Runner(loop_factory=wiring.event_loop_factory()) as runner:
             runner.run(self._serve(collect=collect))
@@ -237,7 +264,7 @@ class App:
             loop.close()
 
     def _register(self, queue: str, size: int | None, options: ConsumerOptions) -> Callable[[Handler], Handler]:
-        treatment = Treatment.of(options)
+        treatment = Treatment.of({**wiring.consumer_defaults(self._given), **options})
         if treatment.dlq.enabled and treatment.dlq.dlq_of(queue, default="") == queue:
             raise ConfigError(f"dlq: expected another queue than {queue!r} itself: a letter there would be run again")
         if any(consumer.queue == queue for consumer in self.consumers):
@@ -262,9 +289,14 @@ class App:
                 obituary=obituary,
                 grace=self._grace,
             ),
-            around=Surroundings(self._clock, AlertThreshold(self.bus), Random()),  # noqa: S311 - jitter, not secrets
+            around=Surroundings(self._clock, AlertThreshold(self.bus), Random(), self._cipher(), self._tracing),  # noqa: S311 - jitter, not secrets
             resources=resources,
         )
+
+    def _cipher(self) -> Cipher | None:
+        """What seals the letters of consumers that keep them encrypted. Raises `ConfigError`, `MissingExtra`."""
+        sealing = any(consumer.treatment.payload is PayloadMode.ENCRYPTED for consumer in self.consumers)
+        return wiring.cipher(load_settings()) if sealing else None
 
 
 class SyncApp:

@@ -18,9 +18,11 @@ from redrive.clock import SystemClock
 from redrive.config import ServiceSettings, Settings
 from redrive.core.errors import BrokerError, StoreError
 from redrive.core.life import LetterState
-from redrive.core.ports import Broker, Clock
+from redrive.core.ports import Broker, Clock, Notifier
+from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.store import Store
 from redrive.core.url import mask_url
+from redrive.observe.alerts import Alerts, page_under
 from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
 from redrive.observe.metrics import Metrics
@@ -43,7 +45,8 @@ class Service:
     """What a request is answered from. Made by `open_service`; a test may make one of a store and brokers alone.
 
     `brokers` by the name that letters have for them. `queues` are those collected of each broker, None for all.
-    `collectors` are those at work in this process. `retention` are the rules by which letters are removed.
+    `collectors` are those at work in this process. `retention` are the rules by which letters are removed. `cipher`
+    opens letters that are kept encrypted.
     """
 
     store: Store
@@ -55,15 +58,16 @@ class Service:
     collectors: Mapping[str, Collector] = field(default_factory=dict)
     settings: ServiceSettings = field(default_factory=ServiceSettings)
     retention: Sequence[Rule] = ()
+    cipher: Cipher | None = None
 
     def desk(self, who: str) -> Desk:
         """A desk at the store, in this person's name."""
-        return Desk(self.store, self.clock, who)
+        return Desk(self.store, self.clock, who, self.cipher)
 
     @cached_property
     def redriver(self) -> Redriver:
         """Who sends letters back: the one that serves, if this process carries out redrives."""
-        return Redriver(self.store, self.brokers, clock=self.clock, sink=self.bus)
+        return Redriver(self.store, self.brokers, clock=self.clock, sink=self.bus, cipher=self.cipher)
 
     async def ready(self) -> Mapping[str, str | None]:
         """What is wrong with each dependency, or None: `store`, and `broker:<name>` for each broker.
@@ -106,8 +110,14 @@ async def open_service(
 
 @asynccontextmanager
 async def tended(service: Service, settings: Settings) -> AsyncIterator[None]:
-    """Measure sizes every minute, and apply the rules of retention every hour, for as long as the block lasts."""
+    """Measure sizes, tell of incidents and apply the rules of retention, each in its time, as long as the block lasts.
+
+    Raises `ConfigError`.
+    """
+    notifiers = wiring.notifiers(settings.alerts, clock=service.clock)
     tasks = [asyncio.create_task(_sizes(service, settings).run())]
+    if notifiers:
+        tasks.append(asyncio.create_task(_alert(service, notifiers)))
     if settings.retention:
         tasks.append(asyncio.create_task(_purge(service, _rules(settings))))
     try:
@@ -148,6 +158,7 @@ def _made(settings: Settings, stack: AsyncExitStack, *, clock: Clock, create: bo
         collectors=collectors,
         settings=settings.service,
         retention=_rules(settings),
+        cipher=wiring.cipher(settings),
     )
 
 
@@ -159,8 +170,24 @@ _SOME_QUEUES = (
 
 def _sizes(service: Service, settings: Settings) -> Sizes:
     brokers = zip(service.brokers.values(), settings.brokers, strict=True)
-    watched = [Watched(broker, place.queues, (*place.dlqs,)) for broker, place in brokers]
+    watched = [Watched(broker, place.queues, (*place.dlqs, *_shared_dlq(broker))) for broker, place in brokers]
     return Sizes(watched, service.store, clock=service.clock, sink=service.bus)
+
+
+def _shared_dlq(broker: Broker) -> Sequence[str]:
+    """The DLQ of all queues, where there is one: no queue's name tells of it."""
+    return () if "{queue}" in broker.capabilities.dlq else (broker.capabilities.dlq,)
+
+
+async def _alert(service: Service, notifiers: Sequence[Notifier]) -> None:
+    page = page_under(service.settings.public_url)
+    alerts = Alerts(service.store, notifiers, clock=service.clock, sink=service.bus, page=page)
+    unsubscribe = service.bus.subscribe(alerts.hear)
+    try:
+        await alerts.run()
+    finally:
+        unsubscribe()
+        await alerts.aclose()
 
 
 async def _purge(service: Service, rules: Sequence[Rule]) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.memory import MemoryBroker
+from redrive.brokers.nats import NatsBroker
 from redrive.brokers.redis import RedisBroker
 from redrive.clock import SystemClock
 from redrive.core.letter import DeadLetter
@@ -12,6 +13,7 @@ from redrive.testing.conformance import DeadLetterQueueSuite, DeadLetterQueueUnd
 from redrive.testing.queues import NullDeadLetterQueue, RecordingDeadLetterQueue
 from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
 from tests.servers.frozen_time import FrozenClock
+from tests.servers.nats_time import NatsTime
 from tests.servers.redis import RedisServer
 
 
@@ -69,6 +71,21 @@ class TestOnKafka(DeadLetterQueueSuite):
 
         async def written() -> Sequence[DeadLetter]:
             return [entry.letter for entry in await letters.peek()]
+
+        yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
+        await broker.aclose()
+        await look.aclose()
+
+
+class TestOnNats(DeadLetterQueueSuite):
+    @pytest.fixture
+    async def dead_letter_queue_under_test(
+        self, nats_url: str, nats_in_time: NatsTime
+    ) -> AsyncIterator[DeadLetterQueueUnderTest]:
+        broker, look = (NatsBroker(nats_url, clock=nats_in_time.clock) for _ in range(2))
+
+        async def written() -> Sequence[DeadLetter]:
+            return [entry.letter for entry in await look.dead_letters("orders").peek()]
 
         yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
         await broker.aclose()

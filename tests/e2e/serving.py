@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ def until(true: Callable[[], bool], *, what: str, within: float = 60) -> None:
 class Shop:
     """A folder in which programs of ours run."""
 
+    program: Sequence[str] = (sys.executable, "-m", "redrive.cli")
+
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
         clean = {name: value for name, value in os.environ.items() if not name.startswith("REDRIVE_")}
@@ -46,7 +48,7 @@ class Shop:
         (folder / "first.py").write_text(APP, "utf-8")
 
     def run(self, *words: str, status: int = 0) -> str:
-        command = (sys.executable, "-m", "redrive.cli", *words)
+        command = (*self.program, *words)
         ended = subprocess.run(
             command, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, timeout=120
         )
@@ -59,7 +61,7 @@ class Shop:
     @contextmanager
     def process(self, *words: str) -> Iterator[subprocess.Popen[str]]:
         """A command that runs until it is told to end, which it does with status 0; or until it is killed."""
-        command = (sys.executable, "-m", "redrive.cli", *words)
+        command = (*self.program, *words)
         process = subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, text=True)
         try:
             yield process

@@ -1,12 +1,14 @@
 import subprocess
 import sys
 
+from benchmarks.kafka.cases import cases as kafka_cases
 from benchmarks.runs import ROOT
 from benchmarks.service.questions import QUESTIONS
 from benchmarks.sqlite.cases import cases
 from benchmarks.store import copying
 from tests.servers.chromium import CHROMIUM
 from tests.servers.install import require
+from tests.servers.kafka import jars as kafka_jars
 from tests.servers.postgres import POSTGRES
 
 
@@ -48,3 +50,12 @@ def test_the_service_benchmark_copies_on_postgresql_too() -> None:
     rows = rows_of("benchmarks.service", *flags)
 
     assert {case.name for case in copying.cases(500, store="PostgreSQL")} <= {*rows}
+
+
+def test_the_kafka_benchmark_runs_to_its_end_and_has_a_row_for_each_case() -> None:
+    kafka_jars()
+
+    rows = rows_of("benchmarks.kafka", "--scale", "0.0005", "--repeats", "1", "--only", "healthy,failing")
+
+    assert {case.name for case in kafka_cases(("failing",), scale=0.0005, loop="asyncio")} <= {*rows}
+    assert len([row for row in rows if "÷" in row]) == 2

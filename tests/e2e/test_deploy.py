@@ -6,7 +6,10 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.e2e.serving import Shop, until
+from tests.servers.alertmanager import Alertmanager
 from tests.servers.ports import free_port
 from tests.servers.prometheus import Prometheus
 from tests.servers.promtool import promtool
@@ -31,6 +34,32 @@ def test_prometheus_accepts_its_settings(tmp_path: Path) -> None:
             [promtool(), "check", "config", tmp_path / name], capture_output=True, text=True, check=False, timeout=60
         )
         assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("name", ["alerts", "compat"])
+def test_prometheus_accepts_the_rules_and_they_do_what_is_said_beside_them(name: str) -> None:
+    for words in (("check", "rules", f"{name}.rules.yaml"), ("test", "rules", f"{name}.test.yaml")):
+        said = subprocess.run(
+            [promtool(), *words], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False, timeout=60
+        )
+        assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_promtool_would_notice_that_an_alert_came_too_early(tmp_path: Path) -> None:
+    for path in (DEPLOY / "prometheus").glob("alerts.*.yaml"):
+        (tmp_path / path.name).write_text(path.read_text("utf-8").replace("for: 30m", "for: 10m"), "utf-8")
+    said = subprocess.run(
+        [promtool(), "test", "rules", tmp_path / "alerts.test.yaml"], capture_output=True, check=False, timeout=60
+    )
+
+    assert said.returncode == 1
+
+
+def test_alertmanager_starts_with_its_settings(tmp_path: Path) -> None:
+    server = Alertmanager(tmp_path, "http://127.0.0.1:9/")
+    shutil.copy(DEPLOY / "alertmanager" / "alertmanager.yml", tmp_path)
+    with server:
+        assert server.firing() == []
 
 
 def test_the_doctor_has_nothing_to_say_about_the_redis(tmp_path: Path) -> None:

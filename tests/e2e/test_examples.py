@@ -4,6 +4,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
+
+from tests.servers.jumping_time import JumpingClock
+from tests.servers.rabbitmq import RabbitServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -47,3 +51,31 @@ def test_a_faststream_consumer_on_redis_is_retried_given_up_kept_when_refused_an
         "did it work? True",
     } <= lines
     assert "did it work? False" not in lines
+
+
+def test_an_aiokafka_consumer_is_retried_given_up_and_sent_back(kafka_url: str) -> None:
+    servers = kafka_url.partition("://")[2].partition("?")[0]
+
+    lines = output_of("aiokafka_consumer.py", KAFKA_SERVERS=servers, TOPIC=f"orders-{uuid4().hex[:12]}")
+
+    assert lines == {
+        "order 1: charged, attempts: 1",
+        "order 2: charged, attempts: 3",
+        "letter: order 3 gone",
+        "order 3: charged, attempts: 2",
+        "left: 0",
+    }
+
+
+def test_an_aio_pika_consumer_is_retried_given_up_and_sent_back(
+    jumping_rabbitmq: tuple[RabbitServer, JumpingClock],
+) -> None:
+    lines = output_of("aio_pika_consumer.py", RABBITMQ_URL=jumping_rabbitmq[0].url)
+
+    assert {
+        "order 1: charged, attempts: 1",
+        "order 2: charged, attempts: 3",
+        "letter: order 3: no longer sold, attempts: 1",
+        "order 3: charged, attempts: 2",
+        "did it work? True",
+    } <= lines

@@ -48,6 +48,8 @@ EVENTS = (
     events.LettersSized(**WHERE, letters=4, oldest=10.0),
     events.PauseSeen(**WHERE, paused=True),
     events.SizingFailed(**WHERE, place="store", why="away"),
+    events.AlertsTold(**WHERE, notifier="alertmanager", firing=2, resolved=1),
+    events.NotifierFailed(**WHERE, notifier="alertmanager", alerts=3, why="away"),
 )
 
 

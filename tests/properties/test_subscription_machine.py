@@ -11,12 +11,14 @@ from hypothesis import settings
 
 from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.memory import MemoryBroker
+from redrive.brokers.nats import NatsBroker
 from redrive.brokers.redis import RedisBroker
 from redrive.brokers.sqlite import SqliteBroker
 from redrive.core.ports import Broker, Clock
 from redrive.testing.clock import ManualClock
 from tests.properties.machine import SubscriptionMachine
 from tests.servers.frozen_time import FrozenClock
+from tests.servers.nats_time import ListeningClock
 from tests.servers.redis import RedisServer
 
 
@@ -60,6 +62,30 @@ class OnKafka(SubscriptionMachine):
         return f"orders-{uuid4().hex[:12]}"
 
 
+class OnNats(SubscriptionMachine):
+    url: ClassVar[str]
+    listening: ListeningClock
+
+    def the_clock(self) -> ManualClock:
+        self.listening = ListeningClock(self.url, self.run)
+        return self.listening
+
+    def open(self, clock: Clock) -> Broker:
+        return NatsBroker(self.url, clock=clock)
+
+    def the_queue(self) -> str:
+        return f"orders-{uuid4().hex[:12]}"
+
+    def teardown(self) -> None:
+        self.listening.close()
+        super().teardown()
+
+
+@pytest.fixture
+def nats_for_the_machine(nats_url: str) -> None:
+    OnNats.url = nats_url
+
+
 @pytest.fixture
 def kafka_for_the_machine(kafka_url: str) -> None:
     OnKafka.url = kafka_url
@@ -81,3 +107,6 @@ TestOnRedis.settings = settings(max_examples=40, stateful_step_count=40, deadlin
 
 TestOnKafka = pytest.mark.usefixtures("kafka_for_the_machine")(OnKafka.TestCase)
 TestOnKafka.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
+
+TestOnNats = pytest.mark.usefixtures("nats_for_the_machine")(OnNats.TestCase)
+TestOnNats.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)

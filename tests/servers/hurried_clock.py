@@ -13,6 +13,11 @@ class HurriedClock:
         self._ahead = timedelta()
         self._pushed: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
+    @property
+    def ahead(self) -> timedelta:
+        """How far it was pushed."""
+        return self._ahead
+
     def now(self) -> datetime:
         return datetime.now(UTC) + self._ahead
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +19,12 @@ from tests.servers import mongo, roll
 from tests.servers.frozen_time import FrozenClock
 from tests.servers.hurried_clock import HurriedClock
 from tests.servers.install import Unavailable
+from tests.servers.jumping_time import JumpingClock
 from tests.servers.kafka import KafkaServer
+from tests.servers.nats import NatsServer
+from tests.servers.nats_time import NatsTime
 from tests.servers.postgres import Databases, PostgresServer, empty
+from tests.servers.rabbitmq import RabbitServer
 from tests.servers.redis import RedisServer, ask, facts
 from tests.servers.redis_cluster import RedisCluster
 from tests.servers.server import RUNNING
@@ -208,6 +212,50 @@ def kafka_url(request: pytest.FixtureRequest) -> str:
 def kafka_in_time(kafka_url: str) -> KafkaInTime:
     """A Kafka with a clock that can be pushed on."""
     return KafkaInTime(url=kafka_url, clock=HurriedClock())
+
+
+@pytest.fixture(scope="session")
+def jumping_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RabbitServer, JumpingClock]]:
+    """One RabbitMQ of our own for all, whose time jumps, with its clock. Use names that nobody else uses."""
+    folder = tmp_path_factory.mktemp("rabbitmq")
+    clock = JumpingClock(folder)
+    with RabbitServer(folder / "server", clock=clock) as server:
+        yield server, clock
+
+
+@pytest.fixture
+def fresh_rabbitmq(tmp_path: Path) -> Iterator[RabbitServer]:
+    """A RabbitMQ of one's own, to be struck; it keeps what it has acknowledged."""
+    with RabbitServer(tmp_path / "rabbitmq") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """One NATS server of our own for all; whoever strikes it spoils it for the others."""
+    with NatsServer(tmp_path_factory.mktemp("nats")) as server:
+        yield server
+
+
+@pytest.fixture
+def nats_url(nats_server: NatsServer) -> str:
+    """One NATS server for all. Use names that nobody else uses."""
+    return nats_server.url
+
+
+@pytest.fixture
+async def nats_in_time(nats_url: str) -> AsyncIterator[NatsTime]:
+    """An empty NATS server with a clock that can be pushed on."""
+    async with NatsTime(nats_url, HurriedClock()) as time:
+        await time.forget_all()
+        yield time
+
+
+@pytest.fixture
+def fresh_nats(tmp_path: Path) -> Iterator[NatsServer]:
+    """A NATS server of one's own, to be struck."""
+    with NatsServer(tmp_path / "nats") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,6 +48,14 @@ class Prometheus(Server):
         """How each job is, as seen at the last scrape: unknown, up, or down and why."""
         targets = self._get("targets")["activeTargets"]
         return {one["labels"]["job"]: f"{one['health']} {one['lastError']}".strip() for one in targets}
+
+    def query(self, expression: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        """What an expression gives now: labels and value of each series. Raises `ValueError` for a wrong one."""
+        try:
+            found = self._get(f"query?{urllib.parse.urlencode({'query': expression})}")["result"]
+        except urllib.error.HTTPError as refused:
+            raise ValueError(json.load(refused)["error"]) from None
+        return [(one["metric"], float(one["value"][1])) for one in found]
 
     def _get(self, path: str) -> Any:
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}"

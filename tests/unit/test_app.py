@@ -123,7 +123,7 @@ async def test_an_invalid_payload_is_a_letter_at_once_that_names_the_stage() -> 
 
     letter = rehearsal.letters.one()
     assert (letter.reason, letter.error_code, letter.severity) == ("invalid", "invalid_json", "error")
-    assert letter.context["stage"] == "decode"
+    assert letter.context["validation_stage"] == "decode"
     assert letter.payload == b"\xff\x00 not json"
     assert called == []
 

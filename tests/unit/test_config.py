@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from redrive.config import (
+    AlertSettings,
     BrokerSettings,
     RetentionSettings,
     ServiceSettings,
@@ -266,6 +267,14 @@ def test_a_broker_that_no_table_has_is_told_with_those_there_are(folder: Path) -
 # ------------------------------------------------------------------------------------------ the service's own
 
 
+@pytest.mark.parametrize("address", ["https://traces.example/", "javascript:{trace_id}", "traces/{trace_id}"])
+def test_the_address_of_traces_is_a_page_with_a_place_for_the_id(address: str) -> None:
+    (said,) = mistakes({"REDRIVE_SERVICE_TRACE_URL": address})
+
+    assert said.startswith("REDRIVE_SERVICE_TRACE_URL: expected a URL with {trace_id} in it, such as https://")
+    assert said.endswith(f", got {address!r}")
+
+
 def test_the_service_is_set_by_file_variables_and_flags(folder: Path) -> None:
     (folder / "redrive.toml").write_text(
         '[service]\nport = 9000\nbody_limit = "2MB"\nredrive = false\n[metrics]\nlabel = "task_type"\n', "utf-8"
@@ -329,15 +338,17 @@ def test_a_variable_of_another_program_is_not_taken_for_a_slip_of_the_pen() -> N
     assert load_settings({"REDRIVE_TOKEN": "x", "REDRIVE_HOME": "z"}) == Settings()
 
 
-def test_the_example_of_the_documents_is_right(folder: Path) -> None:
+def test_the_examples_of_the_documents_are_right(folder: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
-    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    (folder / "redrive.toml").write_text(example, "utf-8")
+    brokers, alerts = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (folder / "redrive.toml").write_text(brokers, "utf-8")
 
     found = load_settings({})
 
     assert [(one.name, one.keep) for one in found.brokers] == [("orders", False), ("mail", True)]
     assert len(found.retention) == 1
+    (folder / "redrive.toml").write_text(alerts, "utf-8")
+    assert load_settings({}).alerts.labels == {"severity": "critical", "team": "shop"}
 
 
 # ------------------------------------------------------------------------------------------ where values come from
@@ -395,3 +406,40 @@ x = 1
 x = 2
 '''
     assert line_of(key, text) == line
+
+
+def test_alertmanagers_are_one_url_or_several_and_labels_a_table_or_a_list(folder: Path) -> None:
+    (folder / "redrive.toml").write_text(
+        '[alerts]\nalertmanager = "http://am:9093"\nlabels = { severity = "critical" }\n', "utf-8"
+    )
+    told = {"REDRIVE_ALERTS_ALERTMANAGER": "http://a:1, http://b:2", "REDRIVE_ALERTS_LABELS": "team=shop,a=b=c"}
+
+    assert load_settings({}).alerts == AlertSettings(alertmanager=("http://am:9093",), labels={"severity": "critical"})
+    assert load_settings(told).alerts == AlertSettings(
+        alertmanager=("http://a:1", "http://b:2"), labels={"team": "shop", "a": "b=c"}
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"REDRIVE_ALERTS_ALERTMANAGER": "am:9093"},
+        {"REDRIVE_ALERTS_ALERTMANAGER": "http://a,http://a"},
+        {"REDRIVE_ALERTS_LABELS": "severity"},
+        {"REDRIVE_ALERTS_LABELS": "__name__=x"},
+        {"REDRIVE_ALERTS_LABELS": "a b=c"},
+        {"REDRIVE_ALERTS_LABELS": "a="},
+        {"REDRIVE_SERVICE_PUBLIC_URL": "redrive.example.org"},
+    ],
+)
+def test_what_alerts_cannot_be_sent_with_is_a_mistake(said: dict[str, str]) -> None:
+    (mistake,) = mistakes(said)
+
+    assert mistake.startswith(f"{next(iter(said))}: expected")
+
+
+def test_the_password_of_an_alertmanager_is_not_shown() -> None:
+    found = shown(read_settings({"REDRIVE_ALERTS_ALERTMANAGER": "http://ann:s3cret@am:9093"}))
+
+    (one,) = [one for one in found if one.key == "alerts.alertmanager"]
+    assert (one.value, one.origin) == (("http://ann:***@am:9093",), "REDRIVE_ALERTS_ALERTMANAGER")

@@ -72,12 +72,12 @@ INVALID = replace(
     EXAMPLE,
     reason=Reason.INVALID,
     error_type="redrive.InvalidPayload",
-    error_code="invalid_payload",
-    error_message="Object missing required field `currency`",
+    error_code="schema_validation_failed",
+    error_message='"currency" is a required property, says #/required',
     severity="error",
     attempts=(),
     retry_count=1,
-    context={**EXAMPLE.context, "stage": "validate"},
+    context={**EXAMPLE.context, "validation_stage": "schema"},
 )
 OUTCOME = RedriveOutcome(
     letter_id=EXAMPLE.letter_id,
@@ -129,7 +129,8 @@ def test_the_examples_of_our_forms_are_read() -> None:
     assert read("json") == EXAMPLE
     assert json.loads(embedded.payload or b"") == json.loads(MESSAGE.body)
     assert replace(embedded, payload=EXAMPLE.payload, payload_sha256=EXAMPLE.payload_sha256) == EXAMPLE
-    assert read("digest") == replace(INVALID, payload=None, key=None, headers=())
+    told = {**INVALID.context, "tenant_id": "t-3", "msg_id": "41"}
+    assert read("digest") == replace(INVALID, payload=None, key=None, headers=(), context=told)
     assert load_outcome(BLOCKS["outcome"].encode()) == OUTCOME
 
 

@@ -27,6 +27,7 @@ def test_every_exception_of_ours_has_one_root() -> None:
 
     assert {error for error in exceptions if not issubclass(error, redrive.RedriveError)} == {
         redrive.GiveUp,
+        redrive.InvalidPayload,
         redrive.RetryLater,
     }
 

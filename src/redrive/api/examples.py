@@ -88,6 +88,7 @@ WHOLE: dict[str, Any] = {
         "error_type": "KeyError",
         "failed_at": "2026-01-31T08:00:00+00:00",
     },
+    "validation_error": None,
     **_LIFE,
     "note": "",
     "edits": [],

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from redrive.api.payload import Header, View, headers_of, seen, shallow
 from redrive.core.attempt import Attempt
 from redrive.core.audit import AuditRecord
-from redrive.core.letter import payload_hash
+from redrive.core.keeping import STAGE
+from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import Life
 from redrive.core.ports.store import Edit, LetterRow, StoredLetter
+from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.wire import to_json
 from redrive.triage.selection import row_of
@@ -144,13 +146,25 @@ class EditKept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What was wrong with a message that was refused before its handler ran, and what refused it."""
+
+    code: str | None
+    message: str
+    severity: str | None
+    validation_stage: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LetterWhole:
     """One letter whole: `letter` as an export has it, and what the store knows of it.
 
-    If it is `masked`, secrets and personal data in it are hidden.
+    `validation_error` says what was wrong with a message whose reason is `invalid`, and is null for any other. If it is
+    `masked`, secrets and personal data in it are hidden.
     """
 
     letter: dict[str, Any]
+    validation_error: Refusal | None
     state: str
     generation: int
     version: int
@@ -202,6 +216,7 @@ def whole_of(shown: StoredLetter, *, original: StoredLetter) -> LetterWhole:
     same = document == to_json(original.letter) and [*shown.edits] == [*original.edits]
     return LetterWhole(
         letter={name: shallow(value) for name, value in json.loads(document).items()},
+        validation_error=_validation_error(shown.letter),
         **_life(shown.life),
         note=shown.note,
         edits=[
@@ -211,6 +226,18 @@ def whole_of(shown: StoredLetter, *, original: StoredLetter) -> LetterWhole:
         outcomes=[*shown.outcomes],
         redrive_ids=[*shown.redrive_ids],
         masked=not same,
+    )
+
+
+def _validation_error(letter: DeadLetter) -> Refusal | None:
+    if letter.reason is not Reason.INVALID:
+        return None
+    stage = letter.context.get(STAGE)
+    return Refusal(
+        code=letter.error_code,
+        message=letter.error_message,
+        severity=letter.severity,
+        validation_stage=stage if isinstance(stage, str) else None,
     )
 
 

@@ -22,6 +22,7 @@ from redrive.observe.event_log import EventLog
 from redrive.observe.logs import set_up_logs
 from redrive.wiring import event_loop_factory, freeze_startup
 from redrive.worker.crew import GRACE, Crew
+from redrive.worker.current import current_delivery
 from redrive.worker.supervisor import BAD_CONFIG, Order, Role
 
 BEAT = 0.5
@@ -70,7 +71,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         settings = load_settings()
-        set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
+        set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color, delivery=current_delivery)
         metrics = (
             None if given.metrics is None else _metrics_in(given.metrics, slot=given.slot, label=settings.metrics_label)
         )

@@ -22,8 +22,11 @@ def _said(key: str, value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     if value is None:
-        return "none"
-    return _size(value) if key == "service.body_limit" else _number(value)
+        return "unlimited" if key == "kafka.dlq.retention" else "none"
+    return _size(value) if key in _SIZES else _number(value)
+
+
+_SIZES = ("service.body_limit", "kafka.dlq.max_message")
 
 
 def _number(value: Any) -> str:

@@ -152,7 +152,7 @@ def _news(said: dict[str, Any]) -> News | None:
     error = str(said.get("error_type", "")).rpartition(".")[2]
     match said.get("message"):
         case "will retry":
-            text = f"{error} at attempt {said['attempt']}, again in {said['retry_in']:.1f} s"
+            text = f"{error} at attempt {said['attempt']}, again in {said['delay']:.1f} s"
         case "dead letter":
             text = f"{error}: given up, {said['reason'].replace('_', ' ')}"
         case "suspect runs alone" if said["crashes"]:

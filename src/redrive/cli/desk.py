@@ -29,9 +29,14 @@ class AtStore:
     json: Annotated[bool, Parameter(help="Print JSON, one line each.")] = False
 
     @property
+    def settings(self) -> Settings:
+        """The settings with these flags. Raises `ConfigError`."""
+        return load_settings(flags={"store": self.store})
+
+    @property
     def store_url(self) -> str:
         """The store's URL, from the flag or the settings. Raises `ConfigError`."""
-        return self.store or load_settings().store
+        return self.settings.store
 
 
 @Parameter(name="*")
@@ -50,11 +55,6 @@ class AtBoth(AtStore):
         return load_settings(flags={"broker": self.broker, "store": self.store})
 
     @property
-    def store_url(self) -> str:
-        """The store's URL, from the flag or the settings. Raises `ConfigError`."""
-        return self.settings.store
-
-    @property
     def place(self) -> BrokerSettings:
         """The broker, from the flag or the settings. Raises `ConfigError`."""
         return self.settings.broker
@@ -67,12 +67,13 @@ BOTH = AtBoth()
 @asynccontextmanager
 async def open_desk(at: AtStore, *, create: bool = False) -> AsyncIterator[Desk]:
     """A desk at the store that a command was pointed at. Only with `create` is an absent one made."""
-    from redrive.wiring import open_existing_store, open_store
+    from redrive.wiring import cipher, open_existing_store, open_store
 
     clock = SystemClock()
+    seals = cipher(at.settings)
     store = open_store(at.store_url, clock=clock) if create else open_existing_store(at.store_url, clock=clock)
     try:
-        yield Desk(store, clock, whoever())
+        yield Desk(store, clock, whoever(), seals)
     finally:
         await store.aclose()
 

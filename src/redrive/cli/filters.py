@@ -26,6 +26,7 @@ class Filter:
     reason: Annotated[Reason | None, Parameter(help="Why they were given up.")] = None
     error_type: Annotated[str | None, Parameter(help="The type of their last error, in full.")] = None
     error_code: Annotated[str | None, Parameter(help="The code of their last error.")] = None
+    kind: Annotated[str | None, Parameter(help="What they are of: message, or llm for a request to a model.")] = None
     user: Annotated[str | None, Parameter(help="The user they are about.")] = None
     tenant: Annotated[str | None, Parameter(help="The tenant they are about.")] = None
     app_version: Annotated[str | None, Parameter(help="The app's version that they died on.")] = None
@@ -47,6 +48,7 @@ class Filter:
             error_type=self.error_type,
             error_code=self.error_code,
             fingerprint=self.incident,
+            kind=self.kind,
             user_id=self.user,
             tenant_id=self.tenant,
             app_version=self.app_version,

@@ -19,10 +19,13 @@ key is in `keys`.
 """
 
 from redrive.config.apart import check_apart
+from redrive.config.encryption import load_keys
+from redrive.config.kafka import KafkaAttemptSettings, KafkaDlqSettings, KafkaSettings
 from redrive.config.loading import load_settings, read_settings
 from redrive.config.settings import (
     DEFAULT_BROKER,
     DEFAULT_STORE,
+    AlertSettings,
     BrokerSettings,
     RetentionSettings,
     ServiceSettings,
@@ -33,11 +36,16 @@ from redrive.config.token import load_token
 __all__ = [
     "DEFAULT_BROKER",
     "DEFAULT_STORE",
+    "AlertSettings",
     "BrokerSettings",
+    "KafkaAttemptSettings",
+    "KafkaDlqSettings",
+    "KafkaSettings",
     "RetentionSettings",
     "ServiceSettings",
     "Settings",
     "check_apart",
+    "load_keys",
     "load_settings",
     "load_token",
     "read_settings",

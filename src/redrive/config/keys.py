@@ -3,7 +3,24 @@
 from dataclasses import dataclass
 from typing import get_args
 
-from redrive.config.kinds import DLQS, DURATION, FLAG, NAMES, RATE, SIZE, TEXT, Kind, broker, one_of, url, whole
+from redrive.config.kafka import KAFKA_KINDS
+from redrive.config.kinds import (
+    DLQS,
+    DURATION,
+    FLAG,
+    LABELS,
+    NAMES,
+    RATE,
+    SIZE,
+    TEXT,
+    Kind,
+    broker,
+    one_of,
+    url,
+    url_of,
+    urls,
+    whole,
+)
 from redrive.config.settings import DEFAULT_BROKER, DEFAULT_STORE, LogFormat, LogLevel
 from redrive.core.life import LetterState
 
@@ -33,7 +50,13 @@ KEYS = {
     "service.redrive": Key(FLAG, "--no-redrive"),
     "service.rate_limit": Key(RATE),
     "service.body_limit": Key(SIZE),
+    "service.public_url": Key(url("https://redrive.example.org")),
+    "service.trace_url": Key(url_of("trace_id", "https://traces.example.org/trace/{trace_id}")),
+    "alerts.alertmanager": Key(urls("http://127.0.0.1:9093")),
+    "alerts.labels": Key(LABELS),
     "metrics.label": Key(TEXT),
+    "encryption.keys_file": Key(TEXT),
+    **{name: Key(kind) for name, kind in KAFKA_KINDS.items()},
 }
 """The keys that every installation has; REDRIVE_LOG_LEVEL and so on say the same."""
 

@@ -9,6 +9,7 @@ from redrive.core.duration import as_duration
 
 _SIZE = re.compile(r"\s*(\d+)\s*(B|kB|KB|MB|GB)?\s*")
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
@@ -46,6 +47,27 @@ def one_of(*words: str) -> Kind:
 def url(example: str) -> Kind:
     """A URL."""
     return Kind(f"a URL such as {example}", lambda value: _text_with("://", value))
+
+
+def url_of(field: str, example: str) -> Kind:
+    """A URL of a page about something, with a place in it for what that is called."""
+
+    def check(value: Any) -> str:
+        if not _text_with(f"{{{field}}}", value).startswith(("https://", "http://")):
+            raise ValueError(value)
+        return str(value)
+
+    return Kind(f"a URL with {{{field}}} in it, such as {example}", check)
+
+
+def urls(example: str) -> Kind:
+    """One URL, or a list of them, each once."""
+
+    def check(value: Any) -> tuple[str, ...]:
+        names = _names([value] if isinstance(value, str) else value)
+        return tuple(_text_with("://", name) for name in names)
+
+    return Kind(f"URLs such as {example}, each once", check, _listed)
 
 
 def broker(example: str) -> Kind:
@@ -96,6 +118,15 @@ def _dlqs(value: Any) -> dict[str, str | None]:
     return found
 
 
+def _labels(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        value = dict(text.split("=", 1) for text in _names(value))
+    found = {_text(name): _text(text) for name, text in value.items()}
+    if not all(_LABEL.fullmatch(name) for name in found):
+        raise ValueError(value)
+    return found
+
+
 def _listed(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
@@ -118,6 +149,7 @@ TEXT = Kind("a text that is not empty", _text)
 FLAG = Kind("true or false", _flag, lambda text: _WORDS[text.lower()])
 NAMES = Kind("a list of names, each once", _names, _listed)
 DLQS = Kind('a list of DLQs such as "legacy-dlq" or "legacy-dlq=orders", each once', _dlqs, _listed)
+LABELS = Kind('labels such as "severity=critical", each once', _labels, _listed)
 SIZE = Kind('a size such as "8MB", or bytes', _size, lambda text: int(text) if text.isdecimal() else text)
 RATE = Kind("a number of requests per second above 0", _rate, float)
 DURATION = Kind('a length of time such as "90d" or "12h"', as_duration)

@@ -6,8 +6,9 @@ from typing import Any
 
 from redrive.config.apart import is_same_file
 from redrive.config.brokers import brokers_of
+from redrive.config.kafka import KafkaAttemptSettings, KafkaDlqSettings, KafkaSettings
 from redrive.config.keys import RETENTION_KEYS
-from redrive.config.settings import RetentionSettings, ServiceSettings, Settings
+from redrive.config.settings import AlertSettings, RetentionSettings, ServiceSettings, Settings
 from redrive.config.sources import (
     Said,
     SettingsFile,
@@ -25,6 +26,7 @@ _FIELDS = {
     "log.level": "log_level",
     "log.format": "log_format",
     "metrics.label": "metrics_label",
+    "encryption.keys_file": "encryption_keys_file",
 }
 
 
@@ -67,6 +69,11 @@ def read_settings(environ: Mapping[str, str] | None = None, *, flags: Mapping[st
         brokers=brokers_of(file.names, said, mistakes),
         color=not environ.get("NO_COLOR"),
         service=ServiceSettings(**_under("service.", said)),
+        alerts=AlertSettings(**_under("alerts.", said)),
+        kafka=KafkaSettings(
+            dlq=KafkaDlqSettings(**_under("kafka.dlq.", said)),
+            attempts=KafkaAttemptSettings(**_under("kafka.attempts.", said)),
+        ),
         retention=_rules(file, mistakes),
         **{field: said[key].value for key, field in _FIELDS.items() if key in said},
     )

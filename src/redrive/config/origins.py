@@ -32,8 +32,11 @@ def _values(reading: Reading) -> Iterator[tuple[str, Any]]:
     several = any(broker.name for broker in settings.brokers)
     for key in KEYS:
         head, _, name = key.partition(".")
-        if head == "service":
-            yield key, getattr(settings.service, name)
+        if head == "kafka":
+            part, _, word = name.partition(".")
+            yield key, getattr(getattr(settings.kafka, part), word)
+        elif head in ("service", "alerts"):
+            yield key, getattr(getattr(settings, head), name)
         elif head not in ("broker", "collect"):
             yield key, getattr(settings, key.replace(".", "_"))
         elif not several:
@@ -97,4 +100,6 @@ def _has(table: Any, key: str) -> bool:
 
 
 def _masked(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_masked, value))
     return mask_url(value) if isinstance(value, str) else value

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from redrive.config.kafka import KafkaSettings
 from redrive.core.errors import ConfigError
 
 DEFAULT_BROKER = "sqlite:///redrive.db"
@@ -33,7 +34,10 @@ class BrokerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """How `redrive serve` serves. `rate_limit` is requests per second of one caller, `body_limit` is bytes."""
+    """How `redrive serve` serves. `rate_limit` is requests per second of one caller, `body_limit` is bytes.
+
+    `public_url` is where people find the console, for links to it; `trace_url` is where they find a trace.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8800
@@ -41,6 +45,16 @@ class ServiceSettings:
     redrive: bool = True
     rate_limit: float = 100.0
     body_limit: int = 8_000_000
+    public_url: str | None = None
+    trace_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertSettings:
+    """Who is told of incidents: Alertmanagers, each by its URL, and the labels that every alert has beside its own."""
+
+    alertmanager: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +71,8 @@ class Settings:
     """What the outside says about how to run. `color` is False where NO_COLOR is set.
 
     `url` is the service that commands about letters and queues ask, instead of a store and a broker of their own.
-    `metrics_label` is a field of letters by which they are counted too.
+    `metrics_label` is a field of letters by which they are counted too. `encryption_keys_file` has the keys with which
+    letters are encrypted.
     """
 
     brokers: tuple[BrokerSettings, ...] = (BrokerSettings(url=DEFAULT_BROKER),)
@@ -68,6 +83,9 @@ class Settings:
     color: bool = True
     service: ServiceSettings = field(default_factory=ServiceSettings)
     metrics_label: str | None = None
+    encryption_keys_file: str | None = None
+    alerts: AlertSettings = field(default_factory=AlertSettings)
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     retention: tuple[RetentionSettings, ...] = ()
 
     @property

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from redrive.config.kafka import KAFKA_VARIABLES
 from redrive.config.keys import BROKER_KEYS, KEYS, PREFIX, Key, variable
 
 FILE = "redrive.toml"
 FILE_NAMED = f"{PREFIX}CONFIG"
 TOKEN = f"{PREFIX}TOKEN"
+ENCRYPTION_KEYS = f"{PREFIX}ENCRYPTION_KEYS"
 
 _BROKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
@@ -92,10 +94,13 @@ def from_environment(environ: Mapping[str, str], keys: Iterable[str], mistakes: 
     """Each variable that is the name of a key. An empty one is none; a near miss is a mistake."""
     variables = {variable(key): key for key in keys}
     unknown = []
+    for name, key in KAFKA_VARIABLES.items():
+        if environ.get(name):
+            yield Said(key, environ[name], "variable", name)
     for name, value in environ.items():
         if name in variables and value:
             yield Said(variables[name], value, "variable", name)
-        elif name.startswith(PREFIX) and name not in (FILE_NAMED, TOKEN, *variables):
+        elif name.startswith(PREFIX) and name not in (FILE_NAMED, TOKEN, ENCRYPTION_KEYS, *variables):
             unknown.append(name)
     # Other programs may have REDRIVE_ variables of their own; only a near miss is surely a mistake.
     own = [name.removeprefix(PREFIX) for name in variables]

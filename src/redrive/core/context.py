@@ -163,6 +163,15 @@ def _word(value: Any) -> str:
     return str(value)[:_FIELD].strip()
 
 
+def trace_of(headers: Headers) -> str:
+    """The id of the trace that headers speak of; empty if they speak of none.
+
+    >>> trace_of((("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),))
+    '0af7651916cd43dd8448eb211c80319c'
+    """
+    return next((_trace(_word(value)) for name, value in headers if _spelled(name) == "traceparent"), "")
+
+
 def _trace(traceparent: str) -> str:
     match = _TRACEPARENT.fullmatch(traceparent)
     return match[1] if match else ""

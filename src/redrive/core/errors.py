@@ -27,6 +27,7 @@
     │   ├─ GatewayBusy        the queue of the model is full
     │   ├─ GatewayClosed
     │   └─ RequestIdConflict  another request with this id is under way
+    ├─ NotifierError          whoever is told of alerts did not take them
     ├─ MissingExtra           names the exact pip command
     └─ NotAllowed
 
@@ -185,6 +186,10 @@ class GatewayClosed(GatewayError):
 
 class RequestIdConflict(GatewayError):
     """Another request with the same id is under way, and it asks for something else."""
+
+
+class NotifierError(RedriveError):
+    """Whoever is told of alerts did not take them; the same ones may be told again."""
 
 
 class MissingExtra(RedriveError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 
+from redrive.core.context import trace_of
 from redrive.core.duration import NOW
 from redrive.core.letter import DeadLetter
 from redrive.core.outcome import RetryLater, Settlement
@@ -29,6 +30,8 @@ class HandlerFailed(Event):
     error_type: str
     why: str
     retry_in: float
+    letter_id: str = ""
+    trace_id: str = ""
 
     @classmethod
     def of(cls, item: Settlement) -> Self | None:
@@ -44,6 +47,8 @@ class HandlerFailed(Event):
             error_type=item.attempt.error_type,
             why=str(item.outcome),
             retry_in=(item.outcome.delay or NOW).total_seconds(),
+            letter_id=item.delivery.letter_id or "",
+            trace_id=trace_of(item.delivery.message.headers),
         )
 
 
@@ -97,12 +102,16 @@ class LetterRefused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDropped(Event):
-    """A message was given up with the DLQ off and `off = "drop"`: acked, with its hash."""
+    """A message was acked without a letter, and only its hash is told.
+
+    Given up with the DLQ off and `off = "drop"`, or invalid with a code of which nobody wants letters.
+    """
 
     message_id: str
     payload_sha256: str
     reason: str
     error_type: str
+    error_code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +255,24 @@ class SizingFailed(Event):
     """What is measured from time to time could not be measured at `place`: `store`, or `broker:` and its name."""
 
     place: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsTold(Event):
+    """A notifier was told of alerts: so many that fire, and so many that have ended."""
+
+    notifier: str
+    firing: int = 0
+    resolved: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifierFailed(Event):
+    """A notifier could not be told of alerts; it is told again later."""
+
+    notifier: str
+    alerts: int
     why: str
 
 

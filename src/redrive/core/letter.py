@@ -71,7 +71,7 @@ class Source:
     """Where a letter comes from: the same for every letter of one consumer in one process.
 
     `incarnation` names this life of the queue. With `own_ids` the broker itself gave the message its id; without,
-    a producer chose it, and the payload's hash joins the letter's identity.
+    a producer chose it, and the payload's hash joins the letter's identity. `kind` says what the letters are of.
     """
 
     broker: str
@@ -81,6 +81,7 @@ class Source:
     node: str = ""
     pid: int = 0
     own_ids: bool = True
+    kind: str = "message"
 
 
 def payload_hash(payload: bytes) -> str:
@@ -126,6 +127,7 @@ def write_letter(
     return DeadLetter(
         letter_id=delivery.letter_id or _derived_id(delivery, source, hashed),
         generation=delivery.generation,
+        kind=source.kind,
         broker=source.broker,
         queue=message.queue,
         group=delivery.group,
@@ -142,7 +144,7 @@ def write_letter(
         reason=reason,
         error_type=failure.error_type,
         error_message=rule.privacy.text(failure.error_message),
-        error_code=failure.error_code,
+        error_code=None if failure.error_code is None else rule.privacy.text(failure.error_code),
         severity=failure.severity,
         stack=None if failure.stack is None else rule.privacy.text(failure.stack),
         fingerprint=failure.fingerprint,

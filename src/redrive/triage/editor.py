@@ -8,8 +8,10 @@ from redrive.core.errors import DeadLetterError, NotAllowed, StateConflict
 from redrive.core.letter import payload_hash
 from redrive.core.message import RESERVED_PREFIX, Headers
 from redrive.core.ports.store import Edit, StoredLetter
+from redrive.core.seal import sealed_by
 from redrive.triage.desk import Desk
 from redrive.triage.masking import masked
+from redrive.triage.sealing import sealed_edit, unsealed
 
 
 class Draft(NamedTuple):
@@ -29,7 +31,9 @@ class Edited(NamedTuple):
 
 
 def draft_of(stored: StoredLetter) -> Draft:
-    """What would be sent back now. Raises `DeadLetterError` if no copy of the message was kept."""
+    """What would be sent back now. Raises `DeadLetterError` if no copy of the message was kept, or it is sealed."""
+    if (key_id := sealed_by(stored.letter)) is not None:
+        raise DeadLetterError(f"letter {stored.letter.letter_id} is encrypted with the key {key_id!r}: open it first")
     if stored.edits:
         return Draft(stored.edits[-1].body, stored.edits[-1].headers)
     if stored.letter.payload is None:
@@ -49,9 +53,10 @@ async def edit(
 
     What is not given stays as in the latest edit. Raises `LetterNotFound`, `StateConflict` also if the letter changes
     meanwhile or is no longer of the `version` given, `NotAllowed` for a locked header, and `DeadLetterError` where no
-    copy was kept and no body is given.
+    copy was kept and no body is given, or no key at hand opens it. Of a letter that is kept encrypted, edits are too.
     """
-    stored = await desk.store.get(letter_id)
+    kept_as = await desk.store.get(letter_id)
+    stored = unsealed(kept_as, desk.cipher)
     current = stored.life.version
     if version not in (None, current):
         raise StateConflict(f"letter {letter_id} has changed: it is of version {current}, not {version}")
@@ -62,6 +67,7 @@ async def edit(
     if after == before:
         return None
     kept = Edit(body=after.body, headers=after.headers, by=desk.who, edited_at=desk.clock.now())
+    kept = sealed_edit(kept, kept_as, desk.cipher)
     number = await desk.store.edit(letter_id, kept, version=current, act=desk.act("letters.edit"))
     return Edited(number, payload_hash(before.body), payload_hash(after.body), difference(before, after))
 

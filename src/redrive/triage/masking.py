@@ -17,8 +17,10 @@ from redrive.core.message import Headers
 from redrive.core.ports.store import Edit, LetterRow, StoredLetter
 from redrive.core.privacy import MASK, PrivacyFilter
 from redrive.core.redrive import Redrive
+from redrive.core.seal import sealed_by
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
+from redrive.triage.sealing import covered, unsealed
 
 LARGEST = 256 * 1024  # bytes of a content that is looked into; larger ones are hidden
 
@@ -37,6 +39,7 @@ def masked(stored: StoredLetter) -> StoredLetter:
     A content in which nothing had to be masked is as it was, byte for byte. Else JSON stays JSON, cut short where it
     is deep or long; other text stays text; what is binary or large is replaced by its size and hash. Never raises.
     """
+    stored = covered(stored)
     return replace(stored, letter=_letter(stored.letter), edits=tuple(map(_edit, stored.edits)))
 
 
@@ -80,15 +83,33 @@ def masked_field(name: str, value: str) -> str:
 
 
 async def reveal(desk: Desk, caller: Caller, letter_id: str) -> StoredLetter:
-    """A letter unmasked, which is on record before it is returned. Raises `NotAllowed`, `LetterNotFound`."""
+    """A letter unmasked, and opened if it is kept encrypted, which is on record before it is returned.
+
+    Raises `NotAllowed`, `LetterNotFound`, and `DeadLetterError` for one that no key at hand opens.
+    """
     caller.demand("reveal")
     stored = await desk.store.get(letter_id)
-    await reveal_many(desk, caller, [stored])
-    return stored
+    opened = open_for(desk, caller, stored)
+    if opened is stored:
+        await reveal_many(desk, caller, [stored])
+    else:
+        await desk.store.record(desk.act("letters.decrypt"), letter_ids=[letter_id])
+    return opened
+
+
+def open_for(desk: Desk, caller: Caller, stored: StoredLetter) -> StoredLetter:
+    """A letter at hand, opened if it is kept encrypted; to show it has to be on record first. Raises as `reveal`."""
+    if sealed_by(stored.letter) is None:
+        return stored
+    caller.demand("decrypt")
+    return unsealed(stored, desk.cipher)
 
 
 async def reveal_many(desk: Desk, caller: Caller, letters: Sequence[StoredLetter]) -> None:
-    """Put on record that letters at hand are shown unmasked, before they are. Raises `NotAllowed`."""
+    """Put on record that letters at hand are shown unmasked, before they are: what is encrypted stays so.
+
+    Raises `NotAllowed`.
+    """
     caller.demand("reveal")
     if letters:
         await desk.store.record(desk.act("letters.reveal"), letter_ids=[stored.letter.letter_id for stored in letters])

@@ -23,10 +23,11 @@ from redrive.core.errors import (
 )
 from redrive.core.event import BrokerFaulted, Event, RedriveHalted, RedriveUnheard
 from redrive.core.ports import Broker, Clock, EventSink
+from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.store import Claimed, Store
 from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, Target, next_move
 from redrive.triage.drive import Drive, Told
-from redrive.triage.sending import send_back_of
+from redrive.triage.sending import opened, send_back_of
 from redrive.triage.watch import why
 
 CHUNK = 500
@@ -40,6 +41,7 @@ class Redriver:
     """Carries out redrives. Many processes may: each redrive has one redriver at a time, the others watch it.
 
     `brokers` by the name that letters have for them. `tell` hears how far each redrive is, often; `sink` how it ends.
+    `cipher` opens letters that are kept encrypted.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Redriver:
         clock: Clock,
         tell: Callable[[Told], None] | None = None,
         sink: EventSink | None = None,
+        cipher: Cipher | None = None,
         chunk: int = CHUNK,
     ) -> None:
         self._store = store
@@ -57,6 +60,7 @@ class Redriver:
         self._clock = clock
         self._tell = tell
         self._emit: Callable[[Event], None] = sink.emit if sink else lambda _: None
+        self._cipher = cipher
         self._chunk = chunk
         self._owner = uuid4().hex
 
@@ -175,7 +179,8 @@ class Redriver:
             broker = self._brokers.get(name)
             if broker is None:
                 raise BrokerError(f"no broker named {name!r} is at hand")
-            message_ids = await broker.send_back([send_back_of(redrive, one) for one in ours])
+            items = [send_back_of(redrive, await opened(one, self._store, cipher=self._cipher)) for one in ours]
+            message_ids = await broker.send_back(items)
             messages = {one.letter_id: sent for one, sent in zip(ours, message_ids, strict=True)}
             await self._store.sent(redrive.redrive_id, messages, at=self._clock.now())
 

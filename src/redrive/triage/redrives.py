@@ -20,6 +20,7 @@ from redrive.triage.desk import Desk
 from redrive.triage.selection import Preview, Selection, Wanted
 from redrive.triage.selection import recall as recall_selection
 
+_TOLD = 5  # letters of which it is said why they cannot be sent
 REPORT_WITHIN = timedelta(minutes=5)
 Brokers = Mapping[str, Broker]
 """Brokers by the name that letters have for them."""
@@ -102,7 +103,9 @@ async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: 
     A foreign letter may say that it is of a queue whose name none can have: it is left out. Raises `ConfigError` if
     the target queue has such a name.
     """
-    movable = Selection([row for row in selection.rows if row.life.state in terms.states], selection.words)
+    unsendable = selection.unsendable
+    kept = Selection([row for row in selection.rows if row.letter_id not in unsendable], selection.words)
+    movable = Selection([row for row in kept.rows if row.life.state in terms.states], selection.words)
     targets = Counter(_target(row, terms) for row in movable.rows)
     nowhere = {target for target in targets if _mistake_in(target, brokers)}
     if terms.target_queue and nowhere:
@@ -110,7 +113,9 @@ async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: 
     rows = [row for row in movable.rows if _target(row, terms) not in nowhere]
     frozen = Selection(rows, selection.words)
     drawn = draw([(row.queue, row.error_type) for row in rows], canary=terms.canary, random=random)
-    remarks = [*_left_out(selection, movable)]
+    remarks = [f"left out: {said}" for said in [*unsendable.values()][:_TOLD]]
+    remarks += [f"{len(unsendable) - _TOLD:,} more left out: they keep no payload"] if len(unsendable) > _TOLD else []
+    remarks += _left_out(kept, movable)
     remarks += [f"{targets.pop(target):,} left out: no queue can be named {target.queue}" for target in sorted(nowhere)]
     remarks += [said for target in targets for said in await _about(target, brokers)]
     return Plan(selection, frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks)

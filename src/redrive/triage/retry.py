@@ -7,18 +7,23 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, DeadLetterError, StateConflict, StoreError
+from redrive.core.keeping import no_payload
+from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState
+from redrive.core.ports import Broker
+from redrive.core.ports.originals import Originals
 from redrive.core.ports.store import StoredLetter
-from redrive.core.redrive import Planned, Redrive, RedriveState, Target, target_of
+from redrive.core.redrive import Planned, Redrive, RedriveState, SendBack, Target, target_of
+from redrive.core.seal import open_letter
 from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.redriver import LEASE
 from redrive.triage.redrives import Brokers
-from redrive.triage.sending import send_back_of
+from redrive.triage.sending import opened, send_back_of
 
 
 class Retried(NamedTuple):
-    """The message that a letter was sent back as, and the redrive that waits for its answer."""
+    """The message that a letter was sent back as, and the redrive that waits for its answer, if one does."""
 
     redrive_id: str
     message_id: str
@@ -32,7 +37,9 @@ async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retrie
     then it stays claimed, and a redriver sends it as soon as the broker is there. If the broker says no, `BrokerError`:
     it stays claimed too, and its redrive is paused.
     """
-    _refuse(stored, brokers)
+    _refuse(desk, stored, brokers)
+    if stored.letter.payload is None and not stored.edits:
+        return await _send_original(desk, stored, broker=brokers[stored.letter.broker])
     letter_id, owner = stored.letter.letter_id, uuid4().hex
     redrive = await _begin(desk, stored, owner=owner)
     claimed_by = f"letter {letter_id} is claimed by redrive {redrive.redrive_id}"
@@ -54,19 +61,44 @@ async def retry(desk: Desk, stored: StoredLetter, *, brokers: Brokers) -> Retrie
     return Retried(redrive.redrive_id, message_id)
 
 
-def _refuse(stored: StoredLetter, brokers: Brokers) -> None:
+def _refuse(desk: Desk, stored: StoredLetter, brokers: Brokers) -> None:
     """Raise what says why a letter cannot be sent back, before anything is claimed."""
     letter = stored.letter
     if stored.life.state is not LetterState.OPEN:
         raise StateConflict(f"letter {letter.letter_id} is {stored.life.state}: only an open one can be retried")
-    if letter.payload is None and not stored.edits:
-        raise DeadLetterError(f"letter {letter.letter_id} keeps no payload: there is nothing to send back")
+    open_letter(letter, desk.cipher)  # raises now, while nothing is claimed
     if letter.broker not in brokers:
         raise BrokerError(f"no broker named {letter.broker!r} is at hand: the letter cannot be sent from here")
     try:
         brokers[letter.broker].dead_letters(letter.queue)
     except ConfigError as error:  # a foreign letter may say anything
         raise DeadLetterError(f"letter {letter.letter_id} cannot be sent back: {error}") from error
+
+
+async def _send_original(desk: Desk, stored: StoredLetter, *, broker: Broker) -> Retried:
+    """Send the message itself, where its queue still holds it and the letter keeps no copy: none is made in the store.
+
+    So no redrive claims the letter, and it stays open until something is heard. Its generation is the once-key: asked
+    twice, it is sent once.
+    """
+    letter = stored.letter
+    found = await broker.original(letter.queue, letter.original_message_id) if isinstance(broker, Originals) else None
+    if found is None or payload_hash(found.body) != letter.payload_sha256:
+        raise no_payload(letter)
+    item = SendBack(
+        letter.letter_id,
+        stored.life.generation + 1,
+        letter.queue,
+        found.body,
+        headers=found.headers,
+        key=found.key,
+        group=letter.group or None,
+        origin=letter.original_message_id,
+    )
+    act = desk.act("letters.redrive", selection=f"letter={letter.letter_id}", count=1, original=found.id)
+    await desk.store.record(act, letter_ids=[letter.letter_id])
+    (message_id,) = await broker.send_back([item])
+    return Retried("", message_id)
 
 
 async def _begin(desk: Desk, stored: StoredLetter, *, owner: str) -> Redrive:
@@ -103,6 +135,7 @@ async def _send(desk: Desk, redrive: Redrive, letter_id: str, *, brokers: Broker
     claimed = await desk.store.claim(redrive.redrive_id, step=0, limit=1)
     if not claimed:
         raise StateConflict(f"letter {letter_id} has changed since it was looked at")
-    (message_id,) = await brokers[claimed[0].broker].send_back([send_back_of(redrive, claimed[0])])
+    one = await opened(claimed[0], desk.store, cipher=desk.cipher)
+    (message_id,) = await brokers[one.broker].send_back([send_back_of(redrive, one)])
     await desk.store.sent(redrive.redrive_id, {letter_id: message_id}, at=desk.clock.now())
     return message_id

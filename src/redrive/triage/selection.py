@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from redrive.core.errors import ConfigError, NotAllowed, StateConflict
+from redrive.core.keeping import no_payload
 from redrive.core.life import LetterState
 from redrive.core.ports.store import LetterRow, StoredLetter
 from redrive.core.query import Query
@@ -30,10 +31,14 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Letters as they were previewed. What changes afterwards is left alone by whatever is done to the selection."""
+    """Letters as they were previewed. What changes afterwards is left alone by whatever is done to the selection.
+
+    `unsendable` says of letters that were named why they cannot be sent back; of a filter's letters that shows later.
+    """
 
     rows: Sequence[LetterRow]
     words: str
+    unsendable: Mapping[str, str] = field(default_factory=dict)
 
     def versions(self) -> dict[str, int]:
         """The version of each letter."""
@@ -114,8 +119,10 @@ def in_words(query: Query) -> str:
 
 
 async def _by_ids(desk: Desk, letter_ids: Sequence[str]) -> Selection:
-    rows = [row_of(await desk.store.get(letter_id)) for letter_id in dict.fromkeys(letter_ids)]
-    return Selection(rows, f"letter={'|'.join(row.letter_id for row in rows)}")
+    found = [await desk.store.get(letter_id) for letter_id in dict.fromkeys(letter_ids)]
+    empty = [one.letter for one in found if one.letter.payload is None and not one.edits]
+    words = f"letter={'|'.join(one.letter.letter_id for one in found)}"
+    return Selection([*map(row_of, found)], words, {letter.letter_id: str(no_payload(letter)) for letter in empty})
 
 
 def row_of(stored: StoredLetter) -> LetterRow:

@@ -1,8 +1,26 @@
 """From a claimed letter to what is sent back: which bytes, where to, and with which marks."""
 
+from dataclasses import replace
+
 from redrive.core.errors import DeadLetterError
-from redrive.core.ports.store import Claimed
+from redrive.core.ports.cipher import Cipher
+from redrive.core.ports.store import Claimed, Store
 from redrive.core.redrive import Redrive, SendBack, Target, edited_origin, target_of
+from redrive.core.seal import named_key, open_content, sealed_by
+
+
+async def opened(claimed: Claimed, store: Store, *, cipher: Cipher | None) -> Claimed:
+    """What was claimed with its message as it was sent, byte for byte, where that is kept encrypted.
+
+    Raises `DeadLetterError` if no key at hand opens it.
+    """
+    if claimed.body is None or named_key(claimed.headers) is None:
+        return claimed
+    letter = (await store.get(claimed.letter_id)).letter
+    if sealed_by(letter) is None:  # a producer may have sent such a header
+        return claimed
+    content = open_content(claimed.body, claimed.headers, cipher, letter_id=claimed.letter_id)
+    return replace(claimed, body=content.body, headers=content.headers, key=content.key)
 
 
 def send_back_of(redrive: Redrive, claimed: Claimed) -> SendBack:

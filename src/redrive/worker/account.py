@@ -129,6 +129,7 @@ class Account:
                     payload_sha256=letter.payload_sha256,
                     reason=letter.reason,
                     error_type=letter.error_type,
+                    error_code=letter.error_code or "",
                 )
             )
 

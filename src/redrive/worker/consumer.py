@@ -1,5 +1,6 @@
 """A consumer: a handler, the queue it reads, and how it wants to be treated."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -8,10 +9,12 @@ from typing import Any, Literal, TypedDict
 from redrive.core.context import ContextRule, ContextSpec
 from redrive.core.duration import Duration, as_duration
 from redrive.core.errors import ConfigError
+from redrive.core.keeping import PayloadMode
 from redrive.core.place import DeadLetterPlace
 from redrive.core.policy import RetryPolicy, RetrySpec
 from redrive.core.ports import LEASE
 from redrive.worker.breaker import BreakerRules
+from redrive.worker.validation import ValidateSpec, Validation
 
 CONCURRENCY = 100
 PREFETCH = 500
@@ -34,6 +37,9 @@ class ConsumerOptions(TypedDict, total=False):
     stack: bool
     breaker: BreakerRules | None
     trim: Literal["acked", "never"] | None
+    validate: ValidateSpec
+    payload: Literal["full", "digest", "encrypted"]
+    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,8 @@ class Treatment:
     for what the handler returns. `accept`: says whether a returned value counts as success. `context`: what the
     letter tells about the message. `stack`: keep stack traces in letters. `breaker`: None switches it off.
     `trim`: where a queue keeps what was acked, whether that is taken from it; None: only from queues that we began.
+    `validate`: what a message must be before its handler runs. `payload`: how much of a message its letter keeps.
+    `kind`: what its letters are of, to find them by: `message`, or a word of your own.
     `moves`: an ack takes the message from the queue for every group, as collecting does.
     """
 
@@ -62,6 +70,9 @@ class Treatment:
     stack: bool = False
     breaker: BreakerRules | None = field(default_factory=BreakerRules)
     trim: Literal["acked", "never"] | None = None
+    validate: Validation | None = None
+    payload: PayloadMode = PayloadMode.FULL
+    kind: str = "message"
     moves: bool = False
 
     @classmethod
@@ -79,6 +90,8 @@ class Treatment:
                 mistakes.extend(error.mistakes)
             except (TypeError, ValueError) as error:
                 mistakes.append(f"{name}: {error}")
+        if read.get("payload") is PayloadMode.DIGEST and read.get("stack"):
+            mistakes.append("stack: expected False with payload='digest': a stack quotes errors, which quote messages")
         if mistakes:
             raise ConfigError(mistakes)
         return cls(**read)
@@ -160,6 +173,12 @@ def _trim(value: object) -> object:
     return value
 
 
+def _kind(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
+        raise ValueError(f"expected a short word in small letters, got {value!r}")
+    return value
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "retry": RetryPolicy.of,
     "timeout": _time_limit,
@@ -174,6 +193,9 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "stack": _yes_or_no,
     "breaker": _breaker,
     "trim": _trim,
+    "validate": Validation.of,
+    "payload": PayloadMode.of,
+    "kind": _kind,
 }
 
 Consumers = Sequence[Consumer]

@@ -158,6 +158,7 @@ class Crew:
             app_version=duty.version,
             node=socket.gethostname(),
             pid=os.getpid(),
+            kind=treatment.kind,
         )
         post = Post(duty.group, duty.owner, source, self._resources, duty.takes_suspects)
         try:

@@ -18,6 +18,9 @@ def handler_of(consumer: Consumer, resources: Sequence[object] = ()) -> Callable
     """
     batch = consumer.batch_size is not None
     signature = read_signature(consumer.handler, resources=resources, batch=batch)
+    validation = consumer.treatment.validate
+    if validation is not None and validation.run is not None:
+        signature = signature.after(validation.run)
 
     async def call(delivery: Delivery) -> object:
         arguments = signature.arguments(delivery)

@@ -98,6 +98,7 @@ class Intake:
             entry_id=message.id,
             now=message.published_at or self._around.clock.now(),
             broker=self._feed.broker,
+            key=message.key,
         )
         return self.found(letter, message.id)
 

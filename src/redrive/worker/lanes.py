@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from redrive.core.delivery import Delivery
+from redrive.worker.current import works_in
 from redrive.worker.outcomes import Outcomes, Release
 from redrive.worker.runner import BatchRunner, Runner
 from redrive.worker.settle import Settler
@@ -108,6 +109,7 @@ class Lanes:
                 else partial(self._work, lane, runner)
             )
             lane.task = asyncio.create_task(self._keep(lane, work))
+            works_in(lane.task, lane)
 
     async def close(self) -> None:
         """End the lanes, cancelling what still runs. A handler that will not be cancelled is left behind."""

@@ -9,19 +9,22 @@ from typing import Any, Final, NamedTuple
 
 from redrive.core.attempt import Attempt, Trail, append_attempt, close_trail, load_trail
 from redrive.core.classify import unwrap
-from redrive.core.context import ContextRule
 from redrive.core.delivery import Delivery
-from redrive.core.event import HandlerFailed
+from redrive.core.event import HandlerFailed, MessageDropped
 from redrive.core.failure import Failure
-from redrive.core.letter import DeadLetter, Source, write_letter
+from redrive.core.keeping import STAGE
+from redrive.core.letter import DeadLetter, Source, payload_hash, write_letter
 from redrive.core.message import Message, as_headers
 from redrive.core.outcome import ACK, GiveUp, RetryLater, Settlement
 from redrive.core.policy import Decision, decide, decide_start
 from redrive.core.ports import Clock, EventSink
+from redrive.core.ports.cipher import Cipher
+from redrive.core.ports.tracing import Tracing
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
 from redrive.worker.breaker import Breaker
 from redrive.worker.consumer import Consumer
+from redrive.worker.keeping import keeping_of, safe_text
 from redrive.worker.payload import InvalidPayload, encode
 
 
@@ -67,12 +70,17 @@ _NOT_STARTED: Mapping[Reason, type[GiveUp]] = {
 }
 
 
+_OWN = (*_NOT_STARTED.values(),)
+
+
 class Surroundings(NamedTuple):
     """What every part of a worker needs from outside."""
 
     clock: Clock
     sink: EventSink
     random: Random
+    cipher: Cipher | None = None
+    tracing: Tracing | None = None
 
 
 class Outcomes:
@@ -99,8 +107,9 @@ class Outcomes:
         self._opened = opened
         self.plain = self._treatment.accept is None and self._treatment.output is None
         self.has_budget = self._treatment.retry.budget is not None
-        self._masked = (self._treatment.context or ContextRule()).privacy.text
+        self._context, self._masked, self._keep = keeping_of(self._treatment, cipher=around.cipher)
         self.untold = 0
+        self.tracing = around.tracing
 
     def before(self, delivery: Delivery) -> Settlement | None:
         """The end of a message that may not start: expired, out of budget, or crashed too often."""
@@ -146,7 +155,9 @@ class Outcomes:
         try:
             return self._judged(delivery, error, took=took)
         except Exception as mistake:
-            log.exception("cannot judge the failure of %s: %r", delivery.message.id, error, exc_info=mistake)
+            mistake.__context__ = None  # the handler's error, whose text may be the message's
+            said = type(error).__name__
+            log.exception("cannot judge the failure of %s: %s", delivery.message.id, said, exc_info=mistake)
             return Settlement(delivery, RetryLater(UNJUDGED), trail=delivery.trail)
 
     def tell(self, item: Settlement) -> None:
@@ -157,6 +168,9 @@ class Outcomes:
 
     def _judged(self, delivery: Delivery, error: BaseException, *, took: float) -> Ended:
         now = self._around.clock.now()
+        validation = self._treatment.validate
+        if validation is not None and delivery.letter_id is None and validation.acks(error):
+            return self._refused(delivery, error, now)
         decision = decide(self._treatment.retry, error, delivery=delivery, now=now, random=self._around.random)
         if self._hand_back(delivery, decision, error):
             return Release(delivery)
@@ -179,6 +193,24 @@ class Outcomes:
             report = self._report(delivery, success=False)
             return Settlement(delivery, decision.outcome, attempt=attempt, letter=letter, report=report)
         return Settlement(delivery, decision.outcome, attempt, append_attempt(delivery.trail, attempt))
+
+    def _refused(self, delivery: Delivery, error: BaseException, now: datetime) -> Settlement:
+        """The end of a message that is invalid and not worth a letter: acked, and told of with its hash."""
+        failure = Failure.brief(error)
+        self._around.sink.emit(
+            MessageDropped(
+                at=now,
+                broker=self._source.broker,
+                queue=delivery.message.queue,
+                group=delivery.group,
+                message_id=delivery.message.id,
+                payload_sha256=payload_hash(delivery.message.body),
+                reason=Reason.INVALID,
+                error_type=failure.error_type,
+                error_code=failure.error_code or "",
+            )
+        )
+        return Settlement(delivery, ACK)
 
     def _hand_back(self, delivery: Delivery, decision: Decision, error: BaseException) -> bool:
         breaker = self._breaker
@@ -215,11 +247,11 @@ class Outcomes:
             reason=outcome.reason if isinstance(outcome, GiveUp) else Reason.UNKNOWN,
             trail=trail,
             now=now,
-            context=self._treatment.context,
+            context=self._context,
         )
         if isinstance(error, InvalidPayload):
-            letter = replace(letter, context={**letter.context, "stage": error.stage})
-        return letter
+            letter = replace(letter, context={**letter.context, STAGE: error.stage})
+        return letter if self._keep is None else self._keep(letter, safe_text(error, own=_OWN))
 
     def _report(self, delivery: Delivery, *, success: bool) -> RedriveOutcome | None:
         if delivery.letter_id is None:

@@ -20,11 +20,24 @@ Arguments = Callable[[Delivery], list[Any]]
 
 
 class InvalidPayload(GiveUp):
-    """The body is not what the handler's annotation asks for: a dead letter at once, a retry cannot help."""
+    """The message is not what the handler asks for: a dead letter at once, a retry cannot help.
 
-    def __init__(self, why: str, *, code: str, stage: str) -> None:
-        super().__init__(why, code=code, reason=Reason.INVALID, severity="error")
+    `stage` is what refused it: `decode`, `schema` or `validate`, or a name of your own. `safe` is what may be said of
+    it where nothing of the message may be kept: words of the program, never of the payload.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        code: str = "invalid_payload",
+        stage: str = "validate",
+        severity: str = "error",
+        safe: str = "",
+    ) -> None:
+        super().__init__(why, code=code, reason=Reason.INVALID, severity=severity)
         self.stage = stage
+        self.safe = safe
 
 
 T = TypeVar("T")
@@ -41,6 +54,20 @@ class Signature:
     arguments: Arguments
     wants_delivery: bool
     only: Callable[[Delivery], Any] | None = None
+
+    def after(self, check: Callable[[Delivery], None]) -> "Signature":
+        """The same, with every delivery checked first: what the check raises is raised."""
+        arguments, only = self.arguments, self.only
+
+        def checked(delivery: Delivery) -> list[Any]:
+            check(delivery)
+            return arguments(delivery)
+
+        def checked_only(delivery: Delivery) -> Any:
+            check(delivery)
+            return only(delivery) if only is not None else None
+
+        return Signature(checked, self.wants_delivery, None if only is None else checked_only)
 
     def call(self, handler: Callable[..., T]) -> Callable[[Delivery], T]:
         """The handler as a function of one delivery: made for every message, so the usual ones are made directly."""
@@ -177,21 +204,30 @@ def _text(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:
-        raise InvalidPayload(f"the body is not UTF-8: {error}", code="invalid_text", stage="decode") from error
+        text = "the body is not UTF-8"
+        raise InvalidPayload(f"{text}: {error}", code="invalid_text", stage="decode", safe=text) from error
 
 
 def _checked(decode: Decode, *, of: Any) -> Decode:
+    other = f"not a {_shown(of)}"
+
     def checked(body: bytes) -> Any:
         try:
             return decode(body)
         except msgspec.ValidationError as error:
-            raise InvalidPayload(str(error), code="invalid_payload", stage="validate") from error
+            raise InvalidPayload(str(error), safe=other) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise InvalidPayload(f"the body is not JSON: {error}", code="invalid_json", stage="decode") from error
+            raise not_json(error) from error
         except ValueError as error:  # pydantic's ValidationError, or a validator of the user's own
-            raise InvalidPayload(f"not a {_shown(of)}: {error}", code="invalid_payload", stage="validate") from error
+            raise InvalidPayload(f"{other}: {error}", safe=other) from error
 
     return checked
+
+
+def not_json(error: Exception) -> InvalidPayload:
+    """What is said of a body that cannot be read as JSON."""
+    text = "the body is not JSON"
+    return InvalidPayload(f"{text}: {error}", code="invalid_json", stage="decode", safe=text)
 
 
 def _shown(hint: Any) -> str:

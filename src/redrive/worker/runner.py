@@ -13,8 +13,10 @@ from typing import Any, Final, Protocol, TypeVar
 from redrive.core.delivery import Delivery
 from redrive.core.outcome import ACK
 from redrive.core.ports import Clock
+from redrive.worker.current import IN_THREAD, Hand
 from redrive.worker.outcomes import Ended, Outcomes
 from redrive.worker.payload import Signature
+from redrive.worker.traced import spans, traced, traced_call
 
 T = TypeVar("T")
 
@@ -23,12 +25,6 @@ MESSAGE: Final = 0
 CRASHES: Final = 4
 LETTER_ID: Final = 6
 EXPIRES_AT: Final = 6
-
-
-class Hand(Protocol):
-    """Whoever runs a handler: what is in its hand keeps its lease."""
-
-    deliveries: tuple[Delivery, ...]
 
 
 class Runner(Protocol):
@@ -58,7 +54,7 @@ class AsyncRunner:
         deadline: "Deadline",
         ended: Callable[[Ended], None],
     ) -> None:
-        self._begin = deadline.noted(signature.call(handler))
+        self._begin = traced(outcomes.tracing, deadline.noted(signature.call(handler)))
         self._outcomes = outcomes
         self._ended = ended
 
@@ -152,6 +148,7 @@ class ThreadRunner:
         self._ended = ended
         self._handler = handler
         self._arguments = deadline.noted(signature.arguments)
+        self._attempt = traced_call(outcomes.tracing, self._call)
         self._outcomes = outcomes
         self._threads = threads
 
@@ -170,7 +167,7 @@ class ThreadRunner:
         loop = asyncio.get_running_loop()
         context = copy_context()
         try:
-            result = await loop.run_in_executor(self._threads, context.run, self._call, delivery)
+            result = await loop.run_in_executor(self._threads, context.run, self._attempt, delivery)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
@@ -178,6 +175,7 @@ class ThreadRunner:
         return self._outcomes.success(delivery, result, took=time.monotonic() - began)
 
     def _call(self, delivery: Delivery) -> Any:
+        IN_THREAD.set(delivery)
         return call_in_thread(self._handler, *self._arguments(delivery))
 
 
@@ -206,6 +204,7 @@ class BatchRunner:
     ) -> None:
         self.cancellable = cancellable
         self._call = call
+        self._span = spans(outcomes.tracing)
         self._signature = signature
         self._outcomes = outcomes
 
@@ -228,7 +227,8 @@ class BatchRunner:
         began = time.monotonic()
         columns = [list(column) for column in zip(*(arguments for _, arguments in items), strict=True)]
         try:
-            answers = await self._call(columns)
+            with self._span([delivery for delivery, _ in items]):
+                answers = await self._call(columns)
             if answers is not None and len(answers) != len(items):
                 raise TypeError(f"expected one outcome for each of {len(items)} items, got {len(answers)}")  # noqa: TRY301
         except asyncio.CancelledError:

@@ -210,6 +210,9 @@ class Worker:
         handler = self.consumer.handler
         batch = self.consumer.batch_size is not None
         signature = read_signature(handler, resources=self._post.resources, batch=batch)
+        validation = self.consumer.treatment.validate
+        if validation is not None and validation.run is not None:
+            signature = signature.after(validation.run)
         function = handler if inspect.isroutine(handler) else type(handler).__call__
         is_async = inspect.iscoroutinefunction(function)
         deadline = Deadline(self._around.clock, self.consumer.treatment.timeout, wanted=signature.wants_delivery)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import Any, Final, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from redrive.core.backoff import Constant, Jitter
 from redrive.core.context import ContextSpec
@@ -21,6 +21,7 @@ from redrive.core.ports import DeadLetterQueue
 from redrive.core.redrive import RedriveOutcome
 from redrive.worker.consumer import Consumer, Treatment
 from redrive.worker.foreign import MessageRule, all_arguments, delivery_of
+from redrive.worker.keeping import keeping_of
 from redrive.worker.outcomes import Outcomes, Surroundings
 from redrive.worker.passage import GivenUp, Passage
 from redrive.worker.private_loop import PRIVATE_LOOP
@@ -31,6 +32,14 @@ R = TypeVar("R")
 DELAY: Final = Constant(1)
 PATIENCE: Final = timedelta(seconds=30)
 """The longest wait that a server's `Retry-After` gets by default: a wait here holds a message and its worker."""
+
+
+class LetterOptions(TypedDict, total=False):
+    """What the letters of wrapped handlers hold, as a consumer's do."""
+
+    context: ContextSpec | None
+    stack: bool
+    payload: Literal["full", "digest", "encrypted"]
 
 
 class DeadLetterWrapper:
@@ -56,15 +65,15 @@ class DeadLetterWrapper:
         around: Surroundings,
         retry: RetrySpec = None,
         message: MessageRule | None = None,
-        context: ContextSpec | None = None,
-        stack: bool = False,
+        **letters: Unpack[LetterOptions],
     ) -> None:
-        options = {"retry": retry, "context": context, "stack": stack, "breaker": None}
+        options = {"retry": retry, **letters, "breaker": None}
         treatment = _treatment(options, source=source, message=message)
         self._treatment = replace(treatment, retry=_in_process(treatment.retry, given=retry))
         self._dlq = dlq
         self._source = source
         self._around = around
+        keeping_of(self._treatment, cipher=around.cipher)  # a key that is missing is told now
         self._message = message
         self._stopped = False
         self._waits: set[Future[None]] = set()

@@ -33,6 +33,7 @@ def kept(shop: Shop) -> Shop:
             error_type="shop.OutOfStock" if number < 9 else "shop.Timeout",
             failed_at=AT + timedelta(hours=number),
             queue="orders" if number < 9 else "mail",
+            kind="llm" if number == 12 else "message",
         )
         for number in range(1, 13)
     ]
@@ -79,6 +80,8 @@ def test_a_cursor_that_is_none_is_one_clear_line(kept: Shop) -> None:
         (("--error-type", "shop.Timeout", "--queue", "orders"), 0),
         (("--reason", "rejected"), 12),
         (("--reason", "worker_crash"), 0),
+        (("--kind", "llm"), 1),
+        (("--kind", "message"), 11),
         (("--state", "resolved"), 0),
         (("--state", "resolved", "--state", "open", "--queue", "orders"), 8),
         (("--state", "resolved", "--state", "parked"), 0),

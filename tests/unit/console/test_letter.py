@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from redrive.config import ServiceSettings
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.reason import Reason
@@ -71,6 +72,28 @@ async def test_where_it_died_is_told_and_leads_to_its_incident_and_its_queue() -
         assert ("0123456789abcdef", "/incidents/0123456789abcdef") in seen.links
         assert ("orders", "/letters?queue=orders") in seen.links
         assert next(one for one in seen.root.all("pre") if one.attributes.get("id") == "trace").text == "4bf92f35"
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "address"),
+    [("4bf92f35", "https://traces.example/trace/4bf92f35?ui"), ('"><b', "https://traces.example/trace/%22%3E%3Cb?ui")],
+)
+async def test_a_trace_leads_to_where_it_is_shown(trace_id: str, address: str) -> None:
+    given = ServiceSettings(trace_url="https://traces.example/trace/{trace_id}?ui")
+    async with ConsoleStage(settings=given) as stage:
+        await stage.collect(1, trace_id=trace_id)
+
+        assert ("Its trace", address) in (await stage.see(PAGE)).links
+
+
+async def test_there_is_no_link_to_a_trace_that_the_settings_or_the_letter_know_nothing_of() -> None:
+    given = ServiceSettings(trace_url="https://traces.example/trace/{trace_id}")
+    async with ConsoleStage() as unset, ConsoleStage(settings=given) as stage:
+        await unset.collect(1, trace_id="4bf92f35")
+        await stage.collect(1)
+
+        assert "Its trace" not in (await unset.see(PAGE)).text
+        assert "Its trace" not in (await stage.see(PAGE)).text
 
 
 async def test_a_payload_of_json_is_a_tree_and_also_text_and_hex() -> None:

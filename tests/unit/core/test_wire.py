@@ -81,8 +81,10 @@ def test_an_embedded_letter_comes_back_as_it_was(letter: DeadLetter) -> None:
 @given(any_letter())
 def test_a_digest_keeps_everything_but_the_message(letter: DeadLetter) -> None:
     kept = replace(letter, payload=None, key=None, headers=(), context=PrivacyFilter().mask(letter.context))
+    found = from_digest(to_digest(letter))
 
-    assert from_digest(to_digest(letter)) == kept
+    assert replace(found, context=kept.context) == kept
+    assert {**found.context, **kept.context} == found.context
 
 
 @pytest.mark.parametrize("payload", HARD_PAYLOADS)
@@ -253,7 +255,8 @@ def test_a_digest_holds_no_copy_of_the_message() -> None:
         error_code="missing_field",
         error_message="tenant_id is missing",
         severity="error",
-        context={"stage": "validate", "password": "hunter2"},
+        context={"validation_stage": "validate", "run_id": "r1", "password": "hunter2"},
+        node="router@node1",
     )
     digest = to_digest(letter)
     document = json.loads(digest)
@@ -264,8 +267,14 @@ def test_a_digest_holds_no_copy_of_the_message() -> None:
         "code": "missing_field",
         "message": "tenant_id is missing",
         "severity": "error",
-        "stage": "validate",
     }
+    assert document["context"] == {
+        "msg_id": letter.original_message_id,
+        "run_id": "r1",
+        "validation_stage": "validate",
+        "password": "***",
+    }
+    assert document["router_node_id"] == "router@node1"
 
 
 def test_a_foreign_digest_is_read() -> None:

@@ -69,7 +69,10 @@ class DlqStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeued:
-    """A letter that was sent back. `redrive_id` is the redrive that waits for its answer."""
+    """A letter that was sent back. `redrive_id` is the redrive that waits for its answer.
+
+    It is empty where the letter keeps no payload, and its message was taken from the queue that still holds it.
+    """
 
     status: Literal["requeued"] = "requeued"
     original_dlq_message_id: str

@@ -14,7 +14,7 @@ from redrive.core.letter import DeadLetter
 from redrive.core.message import Message, without_reserved
 from redrive.core.ports import Clock
 from redrive.core.redrive import SendBack
-from redrive.core.wire import to_fields
+from redrive.core.wire import entry_body, to_fields
 
 NOBODY = ""  # the group of what waits in a queue until somebody subscribes
 
@@ -107,7 +107,7 @@ class Queues:
     def put_letter(self, name: str, letter: DeadLetter) -> None:
         """Write a letter into a DLQ, unless it is there already."""
         fields = to_fields(letter, dlq_published_at=self.clock.now())
-        entry = self.new(Message("", name, letter.payload or b"", fields, letter.key))
+        entry = self.new(Message("", name, entry_body(letter), fields, letter.key))
         dlq = self.open(name)
         once = f"{letter.letter_id}:{letter.generation}"
         if not dlq.has(dlq.letters.get(once)):

@@ -29,6 +29,7 @@ class MemorySubscription:
         self._group = queue.join(group)
         self._options = options
         self._open = True
+        self.state = ""
         self._group.listeners += 1
 
     @property
@@ -72,7 +73,8 @@ class MemorySubscription:
     async def heartbeat(self, *, paused: str | None = None) -> int:
         owner, version = self._options.owner, self._options.version
         host, pid = socket.gethostname(), os.getpid()
-        self._group.workers[owner] = Alive(owner, host, pid, version, seen_at=self._now(), paused=paused)
+        alive = Alive(owner, host, pid, version, seen_at=self._now(), paused=paused, state=self.state)
+        self._group.workers[owner] = alive
         self._group.expire(self._now())
         return sum(1 for _ in self._group.at(Place.SUSPECT))
 

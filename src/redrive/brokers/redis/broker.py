@@ -7,10 +7,11 @@ from typing import Final
 
 from redrive.brokers.names import check_names
 from redrive.brokers.redis.address import Address
-from redrive.brokers.redis.dead_letters import RedisDeadLetters
+from redrive.brokers.redis.answers import RedisAnswers
+from redrive.brokers.redis.dead_letters import RedisDeadLetters, is_entry_id
 from redrive.brokers.redis.depth import measure
 from redrive.brokers.redis.doctor import examine
-from redrive.brokers.redis.entry import OWN_PAYLOAD, write_entry
+from redrive.brokers.redis.entry import OWN_PAYLOAD, read_entry, write_entry
 from redrive.brokers.redis.groups import free, list_queues, pause, workers
 from redrive.brokers.redis.joining import join, register
 from redrive.brokers.redis.keys import QueueKeys, tag_of
@@ -36,6 +37,7 @@ from redrive.core.ports import (
     Options,
     Subscription,
 )
+from redrive.core.ports.answers import Answers
 from redrive.core.redrive import SendBack
 
 CAPABILITIES: Final = Capabilities(
@@ -118,6 +120,9 @@ class RedisBroker:
         name = self._dlq(queue, place or DeadLetterPlace())
         return RedisDeadLetters(self._server, name=name, queue=queue, broker=self._name)
 
+    def answers(self) -> Answers:
+        return RedisAnswers(self._address)
+
     async def send_back(self, items: Sequence[SendBack]) -> Sequence[str]:
         for item in items:
             check_names(queue=item.queue, group=item.group)
@@ -131,6 +136,13 @@ class RedisBroker:
             ids.update(zip(places, sent, strict=True))
             await self._register(queue)
         return [ids[place] for place in range(len(items))]
+
+    async def original(self, queue: str, message_id: str) -> Message | None:
+        if not is_entry_id(message_id):
+            return None
+        async with self._server.wire(queue) as wire:
+            found = await wire.call("XRANGE", queue, message_id, message_id)
+        return read_entry(*found[0], queue=queue, payload=self._payload(queue)) if found else None
 
     async def queues(self) -> Sequence[tuple[str, str]]:
         return await list_queues(self._server, self.capabilities)

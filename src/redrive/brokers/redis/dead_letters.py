@@ -39,7 +39,7 @@ class RedisDeadLetters:
         return self._name
 
     async def peek(self, count: int = 10, *, start: str | None = None) -> Sequence[DeadEntry]:
-        if start is not None and not _is_id(start):
+        if start is not None and not is_entry_id(start):
             raise LetterNotFound(f"expected the id of an entry to start from, such as 1700000000000-0, got {start!r}")
         async with self._server.wire(self._name) as wire:
             entries = await wire.call("XRANGE", self._name, start or "-", "+", "COUNT", max(count, 0))
@@ -102,13 +102,13 @@ class RedisDeadLetters:
         return sent
 
     async def _remove(self, wire: Wire, entry_id: str) -> None:
-        if not _is_id(entry_id):
+        if not is_entry_id(entry_id):
             raise self._not_found(entry_id)
         if not await wire.call("XDEL", self._name, entry_id):
             raise self._not_found(entry_id)
 
     async def _find(self, wire: Wire, entry_id: str) -> DeadLetter:
-        found: Any = await wire.call("XRANGE", self._name, entry_id, entry_id) if _is_id(entry_id) else ()
+        found: Any = await wire.call("XRANGE", self._name, entry_id, entry_id) if is_entry_id(entry_id) else ()
         if not found:
             raise self._not_found(entry_id)
         return self._letter(*found[0])
@@ -122,6 +122,7 @@ class RedisDeadLetters:
         return LetterNotFound(f"no entry {entry_id!r} in {self._name!r}")
 
 
-def _is_id(text: str) -> bool:
+def is_entry_id(text: str) -> bool:
+    """Whether a stream could have an entry of this id."""
     found = _ID.fullmatch(text)
     return found is not None and max(int(found[1]), int(found[2])) <= _LARGEST_PART

@@ -97,4 +97,5 @@ async def _groups(wire: Wire, names: Sequence[str]) -> list[tuple[str, str]]:
 def _alive(owner: str, told: dict[str, Any]) -> Alive:
     seen_at = from_millis(told["seen_at"])
     assert seen_at is not None  # noqa: S101 - a number
-    return Alive(owner, told["host"], told["pid"], told["version"], seen_at=seen_at, paused=told.get("paused"))
+    paused, state = told.get("paused"), str(told.get("state", ""))
+    return Alive(owner, told["host"], told["pid"], told["version"], seen_at=seen_at, paused=paused, state=state)

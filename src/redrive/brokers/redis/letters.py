@@ -5,7 +5,7 @@ from typing import Final
 from redrive.brokers.redis.pieces import in_pieces
 from redrive.brokers.redis.traits import LARGEST_FIELD
 from redrive.core.letter import DeadLetter
-from redrive.core.wire import bounded, split_fields
+from redrive.core.wire import bounded, entry_body, split_fields
 
 PAYLOAD: Final = b"payload"
 LARGEST_ENTRY: Final = 1024 * 1024 * 1024
@@ -22,10 +22,10 @@ def letter_fields(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> list[b
 
 def split_letter(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> tuple[list[bytes], tuple[bytes, ...]]:
     """The same in two parts, one after the other: the letter's own, and what others say too."""
-    payload = letter.payload or b""
+    payload = entry_body(letter)
     if len(payload) + (sum([len(value) for _, value in letter.headers]) if letter.headers else 0) > _LARGE:
         letter = bounded(letter, limit=max(LARGEST_ENTRY - len(payload) - _ROOM, 0))
     own, shared = split_fields(letter)
-    if letter.payload is not None:
+    if payload or letter.payload is not None:
         own = [PAYLOAD, payload, *own]
     return in_pieces(own, largest=largest), shared

@@ -43,6 +43,7 @@ class RedisSubscription:
         self._intake = Intake(server, keys, setting=setting)
         self._desk = Desk(server, keys, setting=setting, intake=self._intake)
         self._swept: Value = ""  # where the sweep goes on
+        self.state = ""
 
     @property
     def incarnation(self) -> str:
@@ -123,6 +124,7 @@ class RedisSubscription:
             "version": options.version,
             "paused": paused,
             "lease": self._lease,
+            "state": self.state,
         }
         async with self._wire() as wire:
             await self._run(wire, "pulse", [json.dumps(record)], keys=[self._keys.workers])

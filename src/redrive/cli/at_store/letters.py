@@ -7,20 +7,27 @@ from typing import BinaryIO
 from redrive.cli.at_store.cursor import asked
 from redrive.cli.bulk import show_progress
 from redrive.cli.clerk import Seen
+from redrive.core.access import Role
 from redrive.core.letter import payload_hash
 from redrive.core.message import Headers
 from redrive.core.ports.store import LetterRow, Page, Stats
 from redrive.core.query import Query
-from redrive.triage import editor, export, letters
+from redrive.core.seal import sealed_by
+from redrive.triage import editor, export, letters, masking
+from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
 from redrive.triage.editor import Edited
 from redrive.triage.export import Imported
 from redrive.triage.letters import Discarded, Purge
+from redrive.triage.sealing import covered
 from redrive.triage.selection import Preview, Wanted, select
 
 
 class LettersHere:
-    """`clerk.Letters` at a desk. Nothing is masked: who can open the store is its admin."""
+    """`clerk.Letters` at a desk. Nothing is masked: who can open the store is its admin.
+
+    What is kept encrypted is opened only if asked for, with the keys at hand, and that is on record.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -28,9 +35,14 @@ class LettersHere:
     async def find(self, query: Query, *, limit: int, after: str | None = None) -> Page[LetterRow]:
         return await asked(letters.find(self._desk, query, limit=limit, after=after))
 
-    async def show(self, letter_id: str, *, reveal: bool = False) -> Seen:  # noqa: ARG002 - nothing is hidden here
+    async def show(self, letter_id: str, *, reveal: bool = False) -> Seen:
         stored = await letters.show(self._desk, letter_id)
-        return Seen(stored, [payload_hash(edit.body) for edit in stored.edits])
+        hashes = [payload_hash(edit.body) for edit in stored.edits]
+        if sealed_by(stored.letter) is None:
+            return Seen(stored, hashes)
+        if not reveal:
+            return Seen(covered(stored), hashes, masked=True)
+        return Seen(await masking.reveal(self._desk, Caller(self._desk.who, Role.ADMIN), letter_id), hashes)
 
     async def stats(self, queue: str | None) -> Stats:
         return await letters.stats(self._desk, queue)

@@ -45,7 +45,7 @@ class RedrivesHere:
     async def carry_out(self, redrive_id: str, *, tell: Callable[[Told], None]) -> None:
         redrive = await self._desk.store.redrive(redrive_id)
         brokers = {self._sender.name: self._sender}
-        redriver = Redriver(self._desk.store, brokers, clock=self._desk.clock, tell=tell)
+        redriver = Redriver(self._desk.store, brokers, clock=self._desk.clock, tell=tell, cipher=self._desk.cipher)
         async with _collecting(self._desk, self._sender, redrive):
             await redriver.run(redrive_id)
 

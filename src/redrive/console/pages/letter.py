@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -75,6 +76,12 @@ def _unless_long(name: str, address: str) -> str:
     return address if 0 < len(name) <= _LONGEST_NAME else ""
 
 
+def _trace(visit: Visit, trace_id: str) -> str:
+    """Where a trace is shown, if the settings say so."""
+    pattern = visit.service.settings.trace_url
+    return _unless_long(trace_id, pattern.replace("{trace_id}", quote(trace_id, safe=""))) if pattern else ""
+
+
 async def _render(
     visit: Visit, shown: StoredLetter, stored: StoredLetter, *, view: str, is_revealed: bool = False
 ) -> Response:
@@ -105,6 +112,7 @@ async def _render(
         **facts,
         seen=seen,
         queue_address=_unless_long(letter.queue, visit.url("letters", {"queue": letter.queue})),
+        trace_address=_trace(visit, letter.trace_id or ""),
         incident_address=_unless_long(letter.fingerprint, visit.url("incident", incident_id=letter.fingerprint)),
         snippets=snippets,
         has_api=not visit.request.scope.get("root_path"),  # mounted elsewhere, nobody knows where it is

@@ -63,7 +63,7 @@ async def _check(visit: Visit) -> Response:
 
 @act("/letters/{letter_id}/edit", "letter_edit", may="edit")
 async def _keep(visit: Visit) -> Response:
-    stored = await letters.show(visit.desk, visit.part("letter_id"))
+    stored = masking.open_for(visit.desk, visit.caller, await letters.show(visit.desk, visit.part("letter_id")))
     try:
         typed = _typed(visit, stored)
     except Unreadable:

@@ -16,7 +16,9 @@ from redrive.core.ports.broker import (
     Obituary,
     Options,
     Subscription,
+    TellsState,
 )
+from redrive.core.ports.notifier import Notifier
 
 __all__ = [
     "LEASE",
@@ -31,7 +33,9 @@ __all__ = [
     "EventSink",
     "Finding",
     "NativeDeadLetters",
+    "Notifier",
     "Obituary",
     "Options",
     "Subscription",
+    "TellsState",
 ]

@@ -1,5 +1,6 @@
 """The port for counting attempts apart from the broker, for brokers that keep no count of their own."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -11,11 +12,15 @@ class AttemptCounter(Protocol):
     """
 
     async def add(self, message_id: str) -> int:
-        """Count one more attempt, before it is made; return how many there are with it."""
+        """Count one more attempt; return how many there are with it."""
         ...
 
     async def get(self, message_id: str) -> int:
         """How many attempts were counted; 0 for a message that is not known."""
+        ...
+
+    async def counts(self, message_ids: Sequence[str]) -> Sequence[int]:
+        """As `get`, for many at once. Asked for none, it sees whether it could count at all."""
         ...
 
     async def forget(self, message_id: str) -> None:

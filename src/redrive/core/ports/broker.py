@@ -7,7 +7,7 @@ called twice with the same arguments: the second call gives the first one's answ
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
@@ -86,7 +86,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """One worker that has been heard of lately."""
+    """One worker that has been heard of lately. `state` is what it tells about itself, if anything: JSON."""
 
     name: str
     host: str
@@ -94,6 +94,7 @@ class Alive:
     version: str
     seen_at: datetime
     paused: str | None = None
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,13 @@ class NativeDeadLetters(Protocol):
     async def send(self, letter: DeadLetter) -> None:
         """Write a letter, once per (letter_id, generation). Raises `DeadLetterError` if it was not written."""
         ...
+
+
+@runtime_checkable
+class TellsState(Protocol):
+    """A subscription whose heartbeat carries a `state`, for whoever looks at who is alive. Not every adapter's does."""
+
+    state: str
 
 
 class Subscription(Protocol):

@@ -1,6 +1,6 @@
 """The forms a dead letter takes outside: written by us, or by others and read as well as can be."""
 
-from redrive.core.wire.digest import from_digest, to_digest
+from redrive.core.wire.digest import entry_body, from_digest, to_digest
 from redrive.core.wire.document import from_json, to_json
 from redrive.core.wire.embedded import from_embedded, to_embedded
 from redrive.core.wire.event import from_event
@@ -14,6 +14,7 @@ __all__ = [
     "Entry",
     "bounded",
     "dump_outcome",
+    "entry_body",
     "from_digest",
     "from_embedded",
     "from_event",

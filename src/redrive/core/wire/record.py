@@ -16,6 +16,9 @@ from redrive.core.wire.plain import as_count, as_instant, as_text, as_word, dump
 USUAL_NAMES = ("original_message_id", "error_type", "error_message", "retry_count", "failed_at")
 """Written even when empty: what readers of other dead letter queues look for."""
 
+SEALED: Final = "rd-sealed"
+"""The only header of a letter whose message is sealed (`core.seal`): the id of the key."""
+
 _TEXTS = (
     *("letter_id", "kind", "broker", "queue", "group", "handler", "app_version", "node", "original_message_id"),
     *("payload_sha256", "content_type", "error_type", "error_message", "fingerprint", "dlq_entry_id"),
@@ -71,13 +74,18 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
             values[name] = value if read is as_text and isinstance(value, str) else read(value)
     values["kind"] = values["kind"] or "message"
     values["error_type"] = values["error_type"] or "unknown"
-    if original.payload is not None:
+    if original.payload is not None and not (values["payload_sha256"] and _is_sealed(original)):
         values["payload_sha256"] = payload_hash(original.payload)
     if entry is not None:
         _complete(values, entry)
     if not values["letter_id"] or values["failed_at"] is None:
         raise ValueError("not a dead letter: it has no letter_id, or does not say when it failed")
     return DeadLetter(**values)
+
+
+def _is_sealed(original: Original) -> bool:
+    """Whether the payload is not the message's own, so that its hash is not the message's either."""
+    return len(original.headers) == 1 and original.headers[0][0] == SEALED
 
 
 def _reason(value: Any) -> Reason:

@@ -10,6 +10,7 @@ from redrive.core.message import Message
 from redrive.core.outcome import Settlement
 from redrive.core.place import named
 from redrive.core.reason import Reason
+from redrive.core.wire.record import SEALED
 from redrive.testing.conformance.bench import Bench
 from redrive.testing.conformance.suite import Suite, needs
 
@@ -129,6 +130,26 @@ class DeadLetters(Suite):
             await self._redrive_the_only_one(bench)
 
         assert await bench.dlq.length() == 1
+
+    async def test_a_letter_without_its_payload_is_read_as_it_was(self, bench: Bench) -> None:
+        _, delivery = await bench.one_delivery()
+        letter = replace(bench.letter(delivery), payload=None, key=None, headers=())
+        await bench.dlq.send(letter)
+        (entry,) = await bench.dlq.peek()
+
+        assert (entry.letter.payload, entry.letter.payload_sha256) == (None, letter.payload_sha256)
+        assert (entry.letter.letter_id, entry.letter.reason) == (letter.letter_id, letter.reason)
+
+    async def test_a_sealed_letter_stays_where_it_is_byte_for_byte(self, bench: Bench) -> None:
+        _, delivery = await bench.one_delivery()
+        sealed = replace(bench.letter(delivery), payload=b"\xff sealed", key=None, headers=((SEALED, b"k1"),))
+        await bench.dlq.send(sealed)
+        with pytest.raises(DeadLetterError, match="encrypted with the key 'k1'"):
+            await self._redrive_the_only_one(bench)
+        (entry,) = await bench.dlq.peek()
+
+        assert (entry.letter.payload, entry.letter.headers) == (sealed.payload, sealed.headers)
+        assert entry.letter.payload_sha256 == sealed.payload_sha256
 
     async def test_what_is_no_letter_can_be_looked_at_and_sent_back(self, bench: Bench) -> None:
         worker = await bench.worker()

@@ -1,6 +1,10 @@
 """Groups: each has its own copy of what is published; its workers share it."""
 
+import pytest
+
+from redrive.core.message import Message
 from redrive.core.outcome import Settlement
+from redrive.core.ports.originals import Originals
 from redrive.testing.conformance.bench import GROUP, Bench
 from redrive.testing.conformance.suite import Suite, needs
 
@@ -40,6 +44,23 @@ class Groups(Suite):
         assert copy.message == mine.message
         assert (mine.group, copy.group) == (GROUP, "audit")
         assert (await bench.counts(group="audit")).get("in_flight") == 1
+
+    async def test_a_message_that_another_group_still_has_is_found_by_its_id(self, bench: Bench) -> None:
+        broker = bench.broker
+        if not isinstance(broker, Originals):
+            pytest.skip("the adapter is no Originals: it cannot find a message by its id")
+        ours, _ = await bench.worker(), await bench.worker(group="audit")
+        message = Message("", bench.queue, b"\xff1", headers=(("colour", b"red"),), key=b"k")
+        (message_id,) = await broker.publish(bench.queue, [message])
+        await ours.settle([bench.give_up(await bench.take_one(ours), ours)])
+        found = await broker.original(bench.queue, message_id)
+
+        assert found is not None
+        assert (found.id, found.body, found.headers, found.key) == (message_id, b"\xff1", message.headers, b"k")
+        assert await bench.counts(group="audit") == {"waiting": 1, "dead": 1}
+        for strange in ("", "1", "../1-1", f"{message_id}1", "0-0"):
+            assert await broker.original(bench.queue, strange) is None
+        assert await broker.original(f"{bench.queue}.nowhere", message_id) is None
 
     async def test_what_one_group_fails_the_other_has_not_failed(self, bench: Bench) -> None:
         ours, theirs = await bench.worker(), await bench.worker(group="audit")

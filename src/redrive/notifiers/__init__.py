@@ -1,0 +1,1 @@
+"""Who is told of alerts: the adapters of the `Notifier` port."""
