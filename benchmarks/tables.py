@@ -1,6 +1,6 @@
 """Samples as tables: what messages cost, how long they waited, which goals were met."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.markdown import number, spread, table
@@ -54,6 +54,12 @@ def ratio(samples: Samples, name: str, *, to: str, of: Callable[[Sample], float]
 def goals(items: Sequence[Goal]) -> str:
     rows = [[goal.name, goal.bound, spread(goal.measured), "yes" if goal.met else "**no**"] for goal in items]
     return table(["goal", "bound", "measured", "met"], rows)
+
+
+def beside(samples: Samples, names: Sequence[str], peers: Mapping[str, str]) -> str:
+    """What a message costs in these cases, the first being the reference, and with peers; how these were set up."""
+    text = costs(samples, [*names, *peers], reference=names[0])
+    return "\n".join([text, "", *(f"- {name}: {settings}" for name, settings in peers.items())]).rstrip()
 
 
 def costs(samples: Samples, names: Sequence[str], *, reference: str) -> str:

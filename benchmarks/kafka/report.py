@@ -1,6 +1,6 @@
 """The results on Kafka as Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from benchmarks import tables
 from benchmarks.kafka.cases import HAND, HAND_FAILING, OURS, OURS_FAILING, OURS_FAILING_ALOUD, TYPED
@@ -22,13 +22,13 @@ def report(samples: Samples, *, conditions: str, peers: Mapping[str, str]) -> st
         conditions,
         tables.goals(_goals(samples)),
         "### Nothing fails",
-        _costs(samples, [HAND, OURS, TYPED], peers),
+        tables.beside(samples, [HAND, OURS, TYPED], peers),
     ]
     if HAND_FAILING in samples:
         parts += [
             "### Every tenth message fails three times and becomes a dead letter",
             _FAILING,
-            _costs(samples, [HAND_FAILING, OURS_FAILING, OURS_FAILING_ALOUD], {}),
+            tables.beside(samples, [HAND_FAILING, OURS_FAILING, OURS_FAILING_ALOUD], {}),
         ]
     return "\n\n".join(parts)
 
@@ -39,8 +39,3 @@ def _goals(samples: Samples) -> list[Goal]:
         cpu = tables.ratio(samples, OURS_FAILING, to=OURS)
         goals.append(Goal("CPU per message, 10 % failing ÷ nothing fails", cpu, at_most=MOST_CPU_FAILING))
     return goals
-
-
-def _costs(samples: Samples, names: Sequence[str], peers: Mapping[str, str]) -> str:
-    text = tables.costs(samples, [*names, *peers], reference=names[0])
-    return "\n".join([text, "", *(f"- {name}: {settings}" for name, settings in peers.items())]).rstrip()

@@ -1,6 +1,6 @@
 """The results on NATS as Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from benchmarks import tables
 from benchmarks.nats.cases import HAND, OURS, OURS_FAILING, OURS_FAILING_ALOUD, TYPED
@@ -20,21 +20,16 @@ def report(samples: Samples, *, conditions: str, peers: Mapping[str, str]) -> st
         conditions,
         tables.goals(_goals(samples)),
         "### Nothing fails",
-        _costs(samples, [HAND, OURS, TYPED], peers),
+        tables.beside(samples, [HAND, OURS, TYPED], peers),
     ]
     if OURS_FAILING in samples:
         parts += [
             "### Every tenth message fails three times and becomes a dead letter",
             _FAILING,
-            _costs(samples, [OURS_FAILING, OURS_FAILING_ALOUD], {}),
+            tables.beside(samples, [OURS_FAILING, OURS_FAILING_ALOUD], {}),
         ]
     return "\n\n".join(parts)
 
 
 def _goals(samples: Samples) -> list[Goal]:
     return [Goal("CPU per message, Redrive ÷ hand-written", tables.ratio(samples, OURS, to=HAND), at_most=MOST_CPU)]
-
-
-def _costs(samples: Samples, names: Sequence[str], peers: Mapping[str, str]) -> str:
-    text = tables.costs(samples, [*names, *peers], reference=names[0])
-    return "\n".join([text, "", *(f"- {name}: {settings}" for name, settings in peers.items())]).rstrip()

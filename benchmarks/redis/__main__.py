@@ -1,92 +1,38 @@
 """The Redis broker beside a loop written by hand, and beside other people's queues on the same server."""
 
-import argparse
-import signal
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 
-from benchmarks import markdown
-from benchmarks.loops import LOOPS
-from benchmarks.measure import machine
-from benchmarks.peers import Peer, install
+from benchmarks.beside import Comparison, compare
+from benchmarks.peers import Peer
 from benchmarks.redis.cases import PARTS, backlog, cases
 from benchmarks.redis.peers import known
 from benchmarks.redis.report import report
 from benchmarks.redis.server import redis_server
-from benchmarks.runs import ROOT, run_interleaved
-
-REPEATS = 9
 
 
-def main() -> None:
-    given = _given()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)  # as Ctrl-C does, so that the server is stopped too
-    scale = given.scale or (0.1 if given.quick else 1.0)
-    repeats = given.repeats or (3 if given.quick else REPEATS)
-    healthy = known.healthy(given.loop) if "peers" in given.only else []
-    failing = known.failing() if {"peers", "failing"} <= {*given.only} else []
-    if healthy:
-        _tell("making the environments of the peers that have none yet")
-    peers = install([*healthy, *failing], scale=scale)
-    measured = [*cases(given.only, scale=scale, loop=given.loop), *peers.cases]
-    with redis_server() as server:
-        conditions = _conditions(server.version, loop=given.loop, repeats=repeats)
-        samples = run_interleaved(measured, repeats=repeats, run=server, told=_tell)
-    left_out = [*peers.missing, *(case.name for case in measured if case.name not in samples)]
-    if left_out:
-        conditions += f" Could not be installed or run: {', '.join(left_out)}."
-    text = report(
-        samples,
-        conditions=conditions,
-        backlog=backlog(scale),
-        healthy=_settings(healthy, samples),
-        failing=_settings(failing, samples),
-    )
-    print(text)
-    if scale == 1 and repeats >= REPEATS and set(given.only) == set(PARTS):
-        name = "Redis" if given.loop == LOOPS[0] else f"Redis on {given.loop}"
-        markdown.write_section(ROOT / "docs" / "benchmarks.md", name, text)
+def _peers(parts: Sequence[str], loop: str) -> list[Peer]:
+    return [*known.healthy(loop), *(known.failing() if "failing" in parts else [])]
 
 
-def _given() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.redis", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the messages, three repeats")
-    parser.add_argument("--scale", type=float, help="the share of the messages, if neither 1 nor a tenth")
-    parser.add_argument("--repeats", type=int, help=f"how often each case is run, if not {REPEATS} times")
-    parser.add_argument("--loop", choices=LOOPS, default=LOOPS[0], help="the event loop of everything that has one")
-    parser.add_argument("--only", type=_parts, default=PARTS, metavar="PARTS", help=f"of {','.join(PARTS)}")
-    return parser.parse_args()
-
-
-def _parts(text: str) -> Sequence[str]:
-    parts = text.split(",")
-    unknown = {*parts} - {*PARTS}
-    if unknown:
-        raise argparse.ArgumentTypeError(f"expected some of {', '.join(PARTS)}; got {', '.join(sorted(unknown))}")
-    return parts
-
-
-def _settings(peers: Sequence[Peer], measured: Collection[str]) -> dict[str, str]:
-    return {peer.name: peer.settings for peer in peers if peer.name in measured}
-
-
-def _conditions(server: str, *, loop: str, repeats: int) -> str:
-    uvloop = f" {version('uvloop')}" if loop == "uvloop" else ""
-    return (
-        f"`make bench-redis`, {repeats} repeats. {machine()}, Redis {server} on the same machine without persistence, "
-        f"redis-py {version('redis')}, hiredis {version('hiredis')}, Redrive {version('redrive')}; the event loop is "
-        f"{loop}{uvloop} wherever there is one. Payloads of 200 bytes, an empty `async` handler, a backlog written by "
-        "plain XADD. Redrive works as in a process of `redrive worker`, with leases, heartbeat, breaker, metrics, and "
-        "logs at the default level. The hand-written loop has neither retry nor DLQ, and nothing takes over from it "
-        "when it dies. Ratios are taken round by round."
-    )
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
+REDIS = Comparison(
+    name="Redis",
+    parts=PARTS,
+    server=redis_server,
+    cases=cases,
+    peers=_peers,
+    server_is=lambda server: (
+        f"Redis {server} on the same machine without persistence, redis-py {version('redis')}, "
+        f"hiredis {version('hiredis')}"
+    ),
+    work=(
+        "Payloads of 200 bytes, an empty `async` handler, a backlog written by plain XADD. Redrive works as in a "
+        "process of `redrive worker`, with leases, heartbeat, breaker, metrics, and logs at the default level. "
+        "The hand-written loop has neither retry nor DLQ, and nothing takes over from it when it dies."
+    ),
+    report=lambda scale: partial(report, backlog=backlog(scale)),
+)
 
 if __name__ == "__main__":
-    main()
+    compare(REDIS, __doc__)

@@ -1,10 +1,8 @@
 """What is measured on Redis, but for the peers."""
 
 from collections.abc import Collection
-from typing import Any
 
-from benchmarks.load import marked
-from benchmarks.measure import warm_up
+from benchmarks.beside import draining, failing
 from benchmarks.runs import Case
 
 PARTS = ("healthy", "failing", "latency", "memory", "peers")
@@ -36,16 +34,16 @@ def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
     found: list[Case] = []
     if {"healthy", "peers"} & {*parts}:
         found += [
-            _case(HAND, "hand:drain", many, loop=loop),
-            _case(OURS, "redrive:drain", many, loop=loop),
-            _case(TYPED, "redrive:drain_typed", many, loop=loop),
+            draining("redis", HAND, "hand:drain", many, loop=loop),
+            draining("redis", OURS, "redrive:drain", many, loop=loop),
+            draining("redis", TYPED, "redrive:drain_typed", many, loop=loop),
         ]
     if "failing" in parts:
         found += [
-            _failing(HAND_FAILING, "hand:drain_failing", fewer, loop=loop),
-            _failing(HAND_DUE, "hand_due:drain_failing", fewer, loop=loop),
-            _failing(OURS_FAILING, "redrive:drain_failing", fewer, loop=loop, log_level="error"),
-            _failing(OURS_FAILING_ALOUD, "redrive:drain_failing", fewer, loop=loop, log_level="info"),
+            failing("redis", HAND_FAILING, "hand:drain_failing", fewer, loop=loop),
+            failing("redis", HAND_DUE, "hand_due:drain_failing", fewer, loop=loop),
+            failing("redis", OURS_FAILING, "redrive:drain_failing", fewer, loop=loop, log_level="error"),
+            failing("redis", OURS_FAILING_ALOUD, "redrive:drain_failing", fewer, loop=loop, log_level="info"),
         ]
     if "latency" in parts:
         found += [
@@ -54,30 +52,8 @@ def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
             _low_load(RETRY, "redrive:wait_for_retry", few, loop=loop),
         ]
     if "memory" in parts:
-        found += [_case(MEMORY, "redrive:drain", backlog(scale), loop=loop)]
+        found += [draining("redis", MEMORY, "redrive:drain", backlog(scale), loop=loop)]
     return found
-
-
-def _case(name: str, program: str, messages: int, *, loop: str) -> Case:
-    sizes = {"messages": messages}
-    return Case(
-        name=name,
-        prepare="benchmarks.redis.hand:fill",
-        preparation=sizes,
-        run=f"benchmarks.redis.{program}",
-        arguments={**sizes, "loop": loop},
-    )
-
-
-def _failing(name: str, program: str, messages: int, **arguments: Any) -> Case:
-    spared = warm_up(messages)  # so that what is measured has the same failures, whenever they are tried again
-    return Case(
-        name=name,
-        prepare="benchmarks.redis.hand:fill",
-        preparation={"messages": messages, "spared": spared},
-        run=f"benchmarks.redis.{program}",
-        arguments={"messages": messages, "dead": marked(messages, spared=spared), **arguments},
-    )
 
 
 def _low_load(name: str, program: str, messages: int, *, loop: str) -> Case:

@@ -32,19 +32,19 @@ once, and its earlier failures are forgotten. The second keeps it with its group
 Redrive does; neither knows owners or crashes. After each run every message was found handled or dead, once."""
 
 
-def report(
-    samples: Samples, *, conditions: str, backlog: int, healthy: Mapping[str, str], failing: Mapping[str, str]
-) -> str:
-    """Everything a reader needs. `healthy` and `failing` are the settings of peers by the name of their case."""
+def report(samples: Samples, *, conditions: str, peers: Mapping[str, str], backlog: int) -> str:
+    """Everything a reader needs. `peers` are the settings of peers by the name of their case."""
+    failing = {name: settings for name, settings in peers.items() if name.endswith(" failing")}
+    healthy = {name: settings for name, settings in peers.items() if name not in failing}
     parts = [conditions, tables.goals(_goals(samples, healthy, backlog=backlog))]
     if HAND in samples:
-        parts += ["### Nothing fails", _costs(samples, [HAND, OURS, TYPED], healthy)]
+        parts += ["### Nothing fails", tables.beside(samples, [HAND, OURS, TYPED], healthy)]
     if HAND_FAILING in samples:
         rows = [HAND_FAILING, HAND_DUE, OURS_FAILING, OURS_FAILING_ALOUD]
         parts += [
             "### Every tenth message fails three times and becomes a dead letter",
             _FAILING,
-            _costs(samples, rows, failing),
+            tables.beside(samples, rows, failing),
         ]
     if HAND_WAITING in samples:
         parts += [
@@ -94,11 +94,6 @@ def _peer_goals(samples: Samples, peers: Sequence[str]) -> list[Goal]:
         rate = tables.ratio(samples, OURS, to=fastest, of=tables.rate)
         goals.append(Goal(f"rate, Redrive ÷ the fastest peer, {fastest}", rate, at_least=1))
     return goals
-
-
-def _costs(samples: Samples, names: Sequence[str], peers: Mapping[str, str]) -> str:
-    text = tables.costs(samples, [*names, *peers], reference=names[0])
-    return "\n".join([text, "", *(f"- {name}: {settings}" for name, settings in peers.items())]).rstrip()
 
 
 def _half_within(sample: Sample) -> float:

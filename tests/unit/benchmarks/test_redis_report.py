@@ -13,7 +13,7 @@ def sample(micros: float, *, rate: float = 1000) -> Sample:
 
 def lines_of(samples: Samples, *peers: str) -> list[str]:
     settings = dict.fromkeys(peers, "as it comes")
-    text = report(samples, conditions="On a machine.", backlog=1_000_000, healthy=settings, failing={})
+    text = report(samples, conditions="On a machine.", peers=settings, backlog=1_000_000)
     return text.splitlines()
 
 
