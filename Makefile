@@ -43,7 +43,7 @@ crash: setup ## Kill workers for a long time and account for every message
 	@$(BIN)/python -m tests.crash $(ARGS)
 
 crash-nats: setup ## Kill workers and the server on NATS: the short form, and its planted bugs
-	@REDRIVE_CRASH_NATS=1 $(BIN)/python -m pytest tests/crash/test_nats.py tests/crash/test_nats_controls.py $(ARGS)
+	@REDRIVE_CRASH_NATS=1 $(BIN)/python -m pytest tests/crash/test_nats.py tests/crash/test_nats_controls.py tests/properties/test_subscription_machine.py $(ARGS)
 
 crash-rabbitmq: setup ## Kill workers and the server on RabbitMQ: the short form, and its planted bugs
 	@REDRIVE_CRASH_RABBITMQ=1 $(BIN)/python -m pytest tests/crash/test_rabbitmq.py tests/crash/test_rabbitmq_controls.py $(ARGS)

@@ -225,4 +225,5 @@ def _pom() -> str:
 
 
 def _cluster_id() -> str:
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    # One that begins with a dash would be taken for an option.
+    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=").replace("-", "A")
