@@ -10,7 +10,7 @@ PARALLEL := --numprocesses auto --dist loadfile
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit coverage check fmt crash crash-nats crash-rabbitmq failover screenshots generate bench-gateway bench-kafka bench-nats bench-rabbitmq bench-redis bench-service bench-sqlite bench-store clean
+.PHONY: help setup run test test-unit coverage check fmt crash crash-kafka crash-nats crash-rabbitmq failover screenshots generate bench-gateway bench-kafka bench-nats bench-rabbitmq bench-redis bench-service bench-sqlite bench-store clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ fmt: setup ## Format the code and mend what can be mended by machine
 
 crash: setup ## Kill workers for a long time and account for every message
 	@$(BIN)/python -m tests.crash $(ARGS)
+
+crash-kafka: setup ## Kill workers and the broker on Kafka: the short form, and its planted bugs
+	@REDRIVE_CRASH_KAFKA=1 $(BIN)/python -m pytest tests/crash/test_kafka.py tests/crash/test_kafka_controls.py $(ARGS)
 
 crash-nats: setup ## Kill workers and the server on NATS: the short form, and its planted bugs
 	@REDRIVE_CRASH_NATS=1 $(BIN)/python -m pytest tests/crash/test_nats.py tests/crash/test_nats_controls.py tests/properties/test_subscription_machine.py $(ARGS)

@@ -1,13 +1,22 @@
-"""The Kafka broker under the crash harness: the short form. The long one is `make crash ARGS="--broker kafka"`."""
+"""The Kafka broker under the crash harness: the short form. It has a command of its own, `make crash-kafka`.
 
+It is green, but a run with a planted bug has stood still once with 19 of 200 messages left, for a reason not found yet:
+until it is, this cannot be a gate for others.
+"""
+
+import os
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.crash.campaign import everywhere, run
 from tests.crash.kafka import kafka
 from tests.crash.report import return_table, table
 from tests.crash.scenario import Scenario
 from tests.crash.way_back import run as run_way_back
+
+pytestmark = pytest.mark.skipif("REDRIVE_CRASH_KAFKA" not in os.environ, reason="make crash-kafka runs it")
 
 SHORT = Scenario(messages=5200, kills=16, lease=2.0, concurrency=16, prefetch=16)
 
