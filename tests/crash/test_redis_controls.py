@@ -27,7 +27,8 @@ CONTROLS = {
         "duplicates",
         replace(SHORT, stops=["before a give-up"], mix={Fate.PERMANENT: 0.3}),
     ),
-    "delete_the_consumers_of_the_dead": ("lost", replace(SHORT, points=["fetched, not started"])),
+    # A lease long enough that the death is known before it ends: what a lease ends is not the dead's any more.
+    "delete_the_consumers_of_the_dead": ("lost", replace(SHORT, lease=5.0, points=["fetched, not started"])),
     "send_again_blindly": ("copies", SHORT),
 }
 
