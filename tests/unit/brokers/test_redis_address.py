@@ -1,12 +1,12 @@
 import pytest
 
-from redrive import wiring
 from redrive.brokers.redis.address import SCHEMES, Address, Durability
 from redrive.core.errors import ConfigError
+from redrive.wiring.counting import REDIS_SCHEMES
 
 
 def test_the_wiring_knows_every_scheme() -> None:
-    assert set(wiring.REDIS_SCHEMES) == set(SCHEMES)
+    assert set(REDIS_SCHEMES) == set(SCHEMES)
 
 
 @pytest.mark.parametrize(

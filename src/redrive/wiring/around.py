@@ -1,0 +1,33 @@
+"""What stands around brokers and stores: who is told, what seals, what traces."""
+
+from redrive.clock import SystemClock
+from redrive.config import AlertSettings, Settings, load_keys
+from redrive.core.ports import Broker, Clock, Notifier
+from redrive.core.ports.cipher import Cipher
+from redrive.core.ports.tracing import Tracing
+
+
+def notifiers(settings: AlertSettings, *, clock: Clock | None = None) -> list[Notifier]:
+    """Everybody who is told of incidents. Raises `ConfigError`."""
+    from redrive.notifiers.alertmanager import AlertmanagerNotifier
+
+    return [
+        AlertmanagerNotifier(url, labels=settings.labels, clock=clock or SystemClock()) for url in settings.alertmanager
+    ]
+
+
+def cipher(settings: Settings) -> Cipher | None:
+    """What seals letters and opens them; None if there is no key. Raises `ConfigError`, `MissingExtra`."""
+    keys = load_keys(settings.encryption_keys_file)
+    if not keys:
+        return None
+    from redrive.ciphers.aes_gcm import AesGcm
+
+    return AesGcm(keys)
+
+
+def tracing(broker: Broker) -> Tracing:
+    """Spans of what is done with the messages of a broker. Raises `MissingExtra`."""
+    from redrive.observe.tracing import OpenTelemetryTracing
+
+    return OpenTelemetryTracing(broker.name)
