@@ -86,9 +86,7 @@ async def _stock(url: str, *, now: datetime) -> Stock:
         await incidents.note(desk, main.incident_id, "billing deploys a fix at 09:30")
         await incidents.mute(desk, quiet.incident_id)
         wanted = Wanted(query=Query(error_type="shop.errors.CardDeclined"))
-        plan = await redrives.plan(
-            await select(desk, wanted), redrives.Terms(canary=(1, 5)), brokers={}, random=Random(1)
-        )
+        plan = await redrives.plan(await select(desk, wanted), redrives.Terms(canary=(1, 5)), brokers={})
         redrive = await redrives.create(desk, plan)
         await _carry_out(desk, redrive.redrive_id, now=now)
         await letters.discard(desk, await select(desk, Wanted(query=Query(error_type="shop.errors.UnknownCoupon"))))

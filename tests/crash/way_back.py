@@ -108,7 +108,12 @@ class WayBack:
         desk = Desk(self._store, self._clock, "harness")
         selection = await select(desk, Wanted(query=Query(queue=RETURNS)))
         terms = redrives.Terms(canary=CANARY, rate=len(self._names) / SENDING)
-        plan = await redrives.plan(selection, terms, brokers={self._broker.name: self._broker}, random=self._random)
+        plan = await redrives.plan(
+            selection,
+            terms,
+            brokers={self._broker.name: self._broker},
+            redrive_id=f"{self._random.getrandbits(48):012x}",
+        )
         self._troupe.flip()
         return await redrives.create(desk, plan)
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from redrive.app import App
@@ -88,7 +87,7 @@ class Shop:
     async def plan(self, selection: Selection | None = None, **terms: Any) -> redrives.Plan:
         asked = redrives.Terms(**terms)
         chosen = selection or await self.select(query=Query(queue="orders"), states=asked.states)
-        return await redrives.plan(chosen, asked, brokers={self.broker.name: self.broker}, random=Random(7))
+        return await redrives.plan(chosen, asked, brokers={self.broker.name: self.broker})
 
     async def begin(self, selection: Selection | None = None, **terms: Any) -> Redrive:
         return await redrives.create(self.desk, await self.plan(selection, **terms))

@@ -38,7 +38,7 @@ class RedriveOrder(BaseModel):
                     "canary": [1, 5, 25],
                     "rate": 200,
                     "dry_run": False,
-                    "preview": "1000.0f343b0931126a20f133d67c2b018a3b",
+                    "preview": "1000.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
                 },
             ]
         },
@@ -125,7 +125,7 @@ class Previewed(BaseModel):
         json_schema_extra={
             "example": {
                 "dry_run": True,
-                "preview": "1000.0f343b0931126a20f133d67c2b018a3b",
+                "preview": "1000.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
                 "selection": "queue=orders, error_type=KeyError, state=open",
                 "total": 1000,
                 "by_queue": {"orders": 1000},

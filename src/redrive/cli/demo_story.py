@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from random import SystemRandom
 
 from redrive.cli.demo_fates import FATES
 from redrive.cli.demo_view import Line, Picture
@@ -92,7 +91,7 @@ class Story:
         desk, brokers = self._desk, {self._broker.name: self._broker}
         terms = redrives.Terms(canary=CANARY)
         selection = await select(desk, Wanted(query=await incidents.query_of(desk, incident.incident_id)))
-        plan = await redrives.plan(selection, terms, brokers=brokers, random=SystemRandom())
+        plan = await redrives.plan(selection, terms, brokers=brokers)
         try:
             redrive = await redrives.create(desk, plan)
         except StateConflict:

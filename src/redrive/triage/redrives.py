@@ -1,5 +1,6 @@
 """Redrives: plan one and see what it would do, begin it, look at it, pause, resume, cancel."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Literal, NamedTuple
 from uuid import uuid4
 
 from redrive.core.canary import Drawn, draw
-from redrive.core.errors import BrokerUnavailable, ConfigError, StateConflict
+from redrive.core.errors import BrokerUnavailable, ConfigError, LetterNotFound, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports import Broker
 from redrive.core.ports.store import LetterRow, Page
@@ -17,9 +18,10 @@ from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, 
 from redrive.core.url import mask_url
 from redrive.core.verdict import verdict
 from redrive.triage.desk import Desk
-from redrive.triage.selection import Preview, Selection, Wanted
-from redrive.triage.selection import recall as recall_selection
+from redrive.triage.selection import Preview, Selection, Wanted, recall
 
+_ID_LENGTH = 12
+_ID = rf"[0-9a-f]{{{_ID_LENGTH}}}"
 _TOLD = 5  # letters of which it is said why they cannot be sent
 REPORT_WITHIN = timedelta(minutes=5)
 Brokers = Mapping[str, Broker]
@@ -75,7 +77,8 @@ class Terms:
 class Plan(NamedTuple):
     """What a redrive would do: nothing has happened yet. `remarks` are sentences that a person should read first.
 
-    `asked` is what was selected, `selection` what of it may be sent on these terms.
+    `asked` is what was selected, `selection` what of it may be sent on these terms. `redrive_id` is the redrive's if it
+    is begun: who begins a plan twice begins it once.
     """
 
     asked: Selection
@@ -85,6 +88,7 @@ class Plan(NamedTuple):
     drawn: Drawn
     targets: Mapping[Target, int]
     remarks: Sequence[str]
+    redrive_id: str
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,12 +97,12 @@ class Plan(NamedTuple):
 
     @property
     def token(self) -> str:
-        """A name for these letters in these versions on these terms: how many, and a hash over all of it."""
-        return self.asked.token(repr(self.terms))
+        """A name for this plan: how many letters, a hash over them, their versions and the terms, and its redrive."""
+        return f"{self.asked.token(repr(self.terms))}.{self.redrive_id}"
 
 
-async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: Random) -> Plan:
-    """Freeze what a redrive would send, where to, and in which steps.
+async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, redrive_id: str | None = None) -> Plan:
+    """Freeze what a redrive would send, where to, and in which steps: canaries are drawn by its id.
 
     A foreign letter may say that it is of a queue whose name none can have: it is left out. Raises `ConfigError` if
     the target queue has such a name.
@@ -112,19 +116,30 @@ async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, random: 
         raise ConfigError(_mistake_in(min(nowhere), brokers))
     rows = [row for row in movable.rows if _target(row, terms) not in nowhere]
     frozen = Selection(rows, selection.words)
+    redrive_id = redrive_id or uuid4().hex[:_ID_LENGTH]
+    random = Random(redrive_id)  # noqa: S311 - canaries, not secrets
     drawn = draw([(row.queue, row.error_type) for row in rows], canary=terms.canary, random=random)
     remarks = [f"left out: {said}" for said in [*unsendable.values()][:_TOLD]]
     remarks += [f"{len(unsendable) - _TOLD:,} more left out: they keep no payload"] if len(unsendable) > _TOLD else []
     remarks += _left_out(kept, movable)
     remarks += [f"{targets.pop(target):,} left out: no queue can be named {target.queue}" for target in sorted(nowhere)]
     remarks += [said for target in targets for said in await _about(target, brokers)]
-    return Plan(selection, frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks)
+    return Plan(selection, frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks, redrive_id)
 
 
-async def recall(desk: Desk, wanted: Wanted, terms: Terms, token: str, *, brokers: Brokers, random: Random) -> Plan:
-    """The plan that was previewed under this token. Raises as `selection.recall`, and as `plan`."""
-    selection = await recall_selection(desk, wanted, token, terms=repr(terms))
-    return await plan(selection, terms, brokers=brokers, random=random)
+async def begin(desk: Desk, wanted: Wanted, terms: Terms, token: str, *, brokers: Brokers) -> Redrive:
+    """Begin what was previewed under this token, once: whoever asks again gets the redrive that has begun.
+
+    Raises as `selection.recall`, `plan` and `create`.
+    """
+    shown, _, redrive_id = token.rpartition(".")
+    if re.fullmatch(_ID, redrive_id) is None:
+        raise ConfigError(f"preview: expected the token of a dry run, got {token!r}")
+    try:
+        return await desk.store.redrive(redrive_id)
+    except LetterNotFound:
+        selection = await recall(desk, wanted, shown, terms=repr(terms))
+        return await create(desk, await plan(selection, terms, brokers=brokers, redrive_id=redrive_id))
 
 
 async def create(desk: Desk, plan: Plan) -> Redrive:
@@ -133,7 +148,7 @@ async def create(desk: Desk, plan: Plan) -> Redrive:
     if not rows:
         raise StateConflict("there is nothing to send back: no letter of this selection is in a state that allows it")
     redrive = Redrive(
-        redrive_id=uuid4().hex[:12],
+        redrive_id=plan.redrive_id,
         created_at=desk.clock.now(),
         by=desk.who,
         selection=plan.selection.words,

@@ -2,7 +2,6 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
-from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -260,7 +259,7 @@ async def test_what_a_redrive_searched_for_is_hidden_from_a_viewer() -> None:
     async with ConsoleStage() as stage:
         await stage.collect(1, error_message="card 4111")
         selection = await stage.selection(query=Query(text="card 4111"))
-        plan = await redrives.plan(selection, redrives.Terms(), brokers=stage.brokers, random=Random(1))
+        plan = await redrives.plan(selection, redrives.Terms(), brokers=stage.brokers)
         await redrives.create(stage.desk, plan)
         assert "text=card 4111" in (await stage.see("/")).text
         await stage.as_(Role.VIEWER)

@@ -61,6 +61,17 @@ async def test_exactly_what_was_previewed_is_sent() -> None:
         assert await stage.verbs() == ["letters.redrive"]
 
 
+async def test_a_double_click_begins_one_redrive() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(3)
+        seen = await stage.see(NEW)
+
+        first, second = [await stage.post("/redrives", order(seen)) for _ in range(2)]
+
+        assert first.headers["location"] == second.headers["location"]
+        assert len((await stage.store.redrives()).rows) == 1
+
+
 async def test_what_has_changed_since_is_not_sent_but_shown_again() -> None:
     async with ConsoleStage() as stage:
         await stage.collect(3)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any, TypeVar
 
 from redrive.brokers.memory import MemoryBroker
@@ -126,7 +125,7 @@ def fails_the_same_way(_: Delivery) -> str:
 async def begin(bench: Bench, **terms: Any) -> Redrive:
     asked = Terms(**terms)
     selection = await bench.selection(everything=True, states=asked.states)
-    plan = await redrives.plan(selection, asked, brokers=bench.brokers, random=Random(7))
+    plan = await redrives.plan(selection, asked, brokers=bench.brokers)
     return await redrives.create(bench.desk, plan)
 
 

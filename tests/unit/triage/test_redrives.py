@@ -1,4 +1,3 @@
-from random import Random
 from typing import Any
 
 import pytest
@@ -6,7 +5,7 @@ import pytest
 from redrive.core.errors import ConfigError, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports import Options
-from redrive.core.redrive import RedriveState, Target
+from redrive.core.redrive import Redrive, RedriveState, Target
 from redrive.triage import audit, letters, redrives
 from redrive.triage.redrives import Plan, Terms
 from redrive.triage.selection import Wanted
@@ -15,7 +14,7 @@ from tests.unit.triage.bench import Bench, redriver, succeeds, verdict
 
 async def plan(bench: Bench, **terms: Any) -> Plan:
     selection = await bench.selection(everything=True, states=tuple(LetterState))
-    return await redrives.plan(selection, Terms(**terms), brokers=bench.brokers, random=Random(1))
+    return await redrives.plan(selection, Terms(**terms), brokers=bench.brokers)
 
 
 @pytest.mark.parametrize(
@@ -122,15 +121,12 @@ async def test_a_redrive_is_created_as_planned_and_audited() -> None:
     assert (record.verb, record.count) == ("letters.redrive", 10)
 
 
-async def recall(bench: Bench, token: str, **terms: Any) -> Plan:
-    wanted = Wanted(everything=True)
-    return await redrives.recall(bench.desk, wanted, Terms(**terms), token, brokers=bench.brokers, random=Random(2))
+async def begin(bench: Bench, token: str, **terms: Any) -> Redrive:
+    return await redrives.begin(bench.desk, Wanted(everything=True), Terms(**terms), token, brokers=bench.brokers)
 
 
 async def preview(bench: Bench, **terms: Any) -> Plan:
-    return await redrives.plan(
-        await bench.selection(everything=True), Terms(**terms), brokers=bench.brokers, random=Random(1)
-    )
+    return await redrives.plan(await bench.selection(everything=True), Terms(**terms), brokers=bench.brokers)
 
 
 async def test_what_was_previewed_is_recalled_and_letters_that_came_since_are_left_alone() -> None:
@@ -139,10 +135,34 @@ async def test_what_was_previewed_is_recalled_and_letters_that_came_since_are_le
     token = (await preview(bench, canary=(1,))).token
     await bench.collect(3, prefix="later")
 
-    recalled = await recall(bench, token, canary=(1,))
+    begun = await begin(bench, token, canary=(1,))
+    first = await bench.desk.store.claim(begun.redrive_id, step=0, limit=10)
+    others = await bench.desk.store.claim(begun.redrive_id, step=1, limit=10)
 
-    assert [*recalled.selection.versions()] == [f"letter-{number}" for number in range(5)]
-    assert recalled.sizes == (1, 4)
+    assert (begun.total, len(first), len(others)) == (5, 1, 4)
+    assert {one.letter_id for one in (*first, *others)} == {f"letter-{number}" for number in range(5)}
+
+
+async def test_what_was_previewed_is_begun_once_by_whoever_asks_again() -> None:
+    bench = Bench()
+    await bench.collect(5)
+    token = (await preview(bench, canary=(1,))).token
+
+    begun = await begin(bench, token, canary=(1,))
+    await bench.desk.store.claim(begun.redrive_id, step=0, limit=1)  # its version is another one now
+
+    assert await begin(bench, token, canary=(1,)) == begun
+    assert len((await redrives.find(bench.desk)).rows) == 1
+
+
+async def test_a_new_preview_of_the_same_letters_begins_another_redrive() -> None:
+    bench = Bench()
+    await bench.collect(5)
+    tokens = [(await preview(bench)).token for _ in range(2)]
+
+    begun = [await begin(bench, token) for token in tokens]
+
+    assert begun[0].redrive_id != begun[1].redrive_id
 
 
 async def test_what_changed_since_the_preview_is_not_sent() -> None:
@@ -152,7 +172,7 @@ async def test_what_changed_since_the_preview_is_not_sent() -> None:
     await letters.discard(bench.desk, await bench.selection(letter_ids=["letter-2"]))
 
     with pytest.raises(StateConflict, match="look again"):
-        await recall(bench, token)
+        await begin(bench, token)
 
 
 async def test_other_terms_than_those_previewed_are_not_what_was_previewed() -> None:
@@ -161,7 +181,7 @@ async def test_other_terms_than_those_previewed_are_not_what_was_previewed() -> 
     token = (await preview(bench, canary=(1,))).token
 
     with pytest.raises(StateConflict, match="not what was previewed"):
-        await recall(bench, token)
+        await begin(bench, token)
 
 
 async def test_a_preview_of_nothing_does_not_let_in_what_came_since() -> None:
@@ -170,16 +190,31 @@ async def test_a_preview_of_nothing_does_not_let_in_what_came_since() -> None:
     await bench.collect(1)
 
     with pytest.raises(StateConflict):
-        await recall(bench, token)
+        await begin(bench, token)
 
 
-@pytest.mark.parametrize("token", ["", "5", "x.abc", ".", "-1.abc", "٣.abc", "9" * 5000 + ".a", "12345678.a"])
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "5",
+        "x.abc",
+        ".",
+        "-1.abc",
+        "٣.abc",
+        "9" * 5000 + ".a",
+        "12345678.a",
+        "1.0f.xyz",
+        "x.5f0c2a91d7e4",
+        "5.5f0c2a91d7e4",
+    ],
+)
 async def test_a_token_that_is_none_is_refused(token: str) -> None:
     bench = Bench()
     await bench.collect(1)
 
     with pytest.raises(ConfigError, match="expected the token of a dry run"):
-        await recall(bench, token)
+        await begin(bench, token)
 
 
 async def test_there_is_no_redrive_of_nothing() -> None:

@@ -1,6 +1,5 @@
 """Letters that are kept encrypted, or not at all: shown, edited, sent back."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -105,7 +104,7 @@ async def test_it_goes_back_byte_for_byte(way: str, *, edited: bool) -> None:
         await retry.retry(bench.desk, await bench.get(), brokers=bench.brokers)
         await bench.consume(hear)
     else:
-        plan = await redrives.plan(await bench.selection(), Terms(), brokers=bench.brokers, random=Random(0))
+        plan = await redrives.plan(await bench.selection(), Terms(), brokers=bench.brokers)
         redrive = await redrives.create(bench.desk, plan)
         redriver = Redriver(bench.store, bench.brokers, clock=bench.clock, cipher=CIPHER)
         await bench.while_consuming(redriver.run(redrive.redrive_id), hear)
@@ -130,7 +129,7 @@ async def test_an_edit_of_an_encrypted_letter_is_encrypted_too() -> None:
 async def test_a_redrive_of_what_no_key_opens_is_paused_and_says_so() -> None:
     bench = SealedBench()
     await bench.sealed()
-    plan = await redrives.plan(await bench.selection(), Terms(), brokers=bench.brokers, random=Random(0))
+    plan = await redrives.plan(await bench.selection(), Terms(), brokers=bench.brokers)
     redrive = await redrives.create(bench.desk, plan)
     ended = await Redriver(bench.store, bench.brokers, clock=bench.clock).run(redrive.redrive_id)
 
@@ -154,7 +153,7 @@ async def test_letters_that_are_named_and_keep_no_payload_are_left_out_with_wher
     await bench.collect(2)
     await bench.collect(7, prefix="digest", payload=None)
     ids = ["letter-0", "letter-1", *(f"digest-{number}" for number in range(7))]
-    plan = await redrives.plan(await bench.selection(letter_ids=ids), Terms(), brokers=bench.brokers, random=Random(0))
+    plan = await redrives.plan(await bench.selection(letter_ids=ids), Terms(), brokers=bench.brokers)
 
     assert plan.preview.count == 2
     assert "left out: letter digest-0 keeps no payload" in plan.remarks[0]

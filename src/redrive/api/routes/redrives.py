@@ -1,7 +1,6 @@
 """Redrives over HTTP: plan one and see what it would do, begin exactly that, look at it, pause, resume, cancel."""
 
 from http import HTTPStatus
-from random import SystemRandom
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
@@ -53,20 +52,19 @@ async def plan_or_create(
     """Say what a redrive would send, or begin the one that was previewed.
 
     Letters that came since the preview are left alone. If one of those previewed has changed, or another request is
-    made with its `preview`, nothing is begun: 409.
+    made with its `preview`, nothing is begun: 409. A preview is begun once: whoever asks again gets the same redrive.
     """
     terms = order.terms()
     wanted = await order.wanted(desk, terms)
-    brokers, random = service.brokers, SystemRandom()
+    brokers = service.brokers
     if order.dry_run:
-        return previewed(await verbs.plan(await select(desk, wanted), terms, brokers=brokers, random=random))
+        return previewed(await verbs.plan(await select(desk, wanted), terms, brokers=brokers))
     if order.preview is not None:
-        plan = await verbs.recall(desk, wanted, terms, order.preview, brokers=brokers, random=random)
+        redrive = await verbs.begin(desk, wanted, terms, order.preview, brokers=brokers)
     elif order.letter_ids:
-        plan = await verbs.plan(await select(desk, wanted), terms, brokers=brokers, random=random)
+        redrive = await verbs.create(desk, await verbs.plan(await select(desk, wanted), terms, brokers=brokers))
     else:
         raise ConfigError("preview: expected what a dry run of the same request has answered")
-    redrive = await verbs.create(desk, plan)
     response.status_code = HTTPStatus.CREATED
     response.headers["Location"] = f"{request.scope['path']}/{redrive.redrive_id}"
     return facts_of(redrive)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from random import SystemRandom
 
 from redrive.cli.at_store.cursor import asked
 from redrive.cli.clerk import Proposed
@@ -35,7 +34,7 @@ class RedrivesHere:
     async def propose(self, wanted: Wanted, terms: Terms) -> Proposed:
         brokers = {self._sender.name: self._sender}
         selection = await select(self._desk, wanted)
-        plan = await redrives.plan(selection, terms, brokers=brokers, random=SystemRandom())
+        plan = await redrives.plan(selection, terms, brokers=brokers)
 
         async def begin() -> str:
             return (await redrives.create(self._desk, plan)).redrive_id

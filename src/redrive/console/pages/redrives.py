@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from random import SystemRandom
 
 from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
@@ -51,20 +50,13 @@ async def _create(visit: Visit) -> Response:
     try:
         terms = form.terms()
         wanted = choice_in(visit.form).wanted(terms.states)
-        plan = await verbs.recall(
-            visit.desk,
-            wanted,
-            terms,
-            visit.form.get("preview", ""),
-            brokers=visit.service.brokers,
-            random=SystemRandom(),
-        )
-        redrive = await verbs.create(visit.desk, plan)
+        token = visit.form.get("preview", "")
+        redrive = await verbs.begin(visit.desk, wanted, terms, token, brokers=visit.service.brokers)
     except StateConflict as error:
         return await _preview(visit, visit.form, said=str(error), status=HTTPStatus.CONFLICT)
     except ConfigError as error:
         return await _preview(visit, visit.form, mistakes=error.mistakes, status=HTTPStatus.BAD_REQUEST)
-    said = f"Begun: {several(redrive.total, 'letter')} in {several(len(plan.sizes), 'step')}."
+    said = f"Begun: {several(redrive.total, 'letter')} in {several(len(redrive.steps) + 1, 'step')}."
     return visit.go(visit.url("redrive", redrive_id=redrive.redrive_id), said=said)
 
 
@@ -83,7 +75,7 @@ async def _preview(
     try:
         terms = form.terms()
         selection = await select(visit.desk, choice.wanted(terms.states))
-        plan = await verbs.plan(selection, terms, brokers=visit.service.brokers, random=SystemRandom())
+        plan = await verbs.plan(selection, terms, brokers=visit.service.brokers)
     except ConfigError as error:
         mistakes, status = [*mistakes, *error.mistakes], max(status, HTTPStatus.BAD_REQUEST)
     return visit.render(
