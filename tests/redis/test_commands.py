@@ -37,6 +37,16 @@ def test_the_dlq_is_worked_on_without_any_store(run: Run, client: Any, queue: st
     assert (client.xlen(queue), client.xlen(f"{queue}:dlq")) == (1, 1)
 
 
+def test_a_queue_whose_dlq_is_something_else_does_not_hide_the_others(run: Run, client: Any, queue: str) -> None:
+    for name in (queue, f"{queue}-b"):
+        assert run("publish", name, "1").status == 0
+    client.set(f"{queue}:dlq", "not a stream")
+    said = run("queues")
+
+    assert (f"{queue}-b" in said.out, said.status) == (True, 3)
+    assert f"{queue} on redis: redis: a key of this name holds something other" in said.err
+
+
 def test_an_absent_dlq_has_length_zero(run: Run, queue: str) -> None:
     said = run("dlq", "length", "--queue", queue)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from redrive.core.errors import BrokerError, ConfigError, QueueNotFound
+from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, QueueNotFound
 from redrive.core.place import COLLECTORS, DeadLetterPlace, queue_of
 from redrive.core.ports import Alive, Broker, Clock, Depth
 from redrive.core.url import mask_url
@@ -110,7 +110,12 @@ async def lanes_of(
 
 async def look(broker: Broker, queue: str, group: str, *, now: datetime) -> QueueRow:
     """One group's work on one queue. Raises `QueueNotFound`, `BrokerUnavailable`."""
-    depth = await broker.depth(queue, group=group)
+    try:
+        depth = await broker.depth(queue, group=group)
+    except (BrokerUnavailable, QueueNotFound):
+        raise
+    except BrokerError as error:  # something else has a name that is ours: no reason to hide the other queues
+        return QueueRow(broker=broker.name, queue=queue, group=group, trouble=mask_url(str(error)))
     workers = await broker.alive(queue, group=group) if group else ()
     return QueueRow(
         broker=broker.name,
