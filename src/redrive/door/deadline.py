@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redrive.door.limits import STREAMED
-from redrive.door.problems import RETRY_AFTER, problem
+from redrive.door.problems import RETRY_AFTER, refuse
 
 READ_WITHIN = 10.0  # seconds
 CHANGE_WITHIN = 60.0  # a purge of very many letters takes its time
@@ -40,7 +40,8 @@ class Deadline:
             if answer.late.done():
                 said = f"no answer within {within:g} seconds; what was asked may still be done"
                 headers = {"Retry-After": RETRY_AFTER} if reads else None
-                await problem(HTTPStatus.SERVICE_UNAVAILABLE, said, headers=headers)(scope, receive, send)
+                status = HTTPStatus.SERVICE_UNAVAILABLE
+                await refuse(scope, receive, send, status=status, detail=said, headers=headers)
             with suppress(_TooLate):
                 await handling
         finally:

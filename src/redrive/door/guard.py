@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.door.problems import problem
+from redrive.door.problems import refuse
 from redrive.service import Service
 from redrive.triage.access import LOCAL, Caller, recognise
 
@@ -61,7 +61,7 @@ class LoopbackOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (why := _foreign(Headers(scope=scope))):
-            await problem(HTTPStatus.FORBIDDEN, why)(scope, receive, send)
+            await refuse(scope, receive, send, status=HTTPStatus.FORBIDDEN, detail=why)
             return
         await self._app(scope, receive, send)
 

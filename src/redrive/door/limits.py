@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redrive.core.ports import Clock
 from redrive.door.headers import SECURITY
-from redrive.door.problems import RETRY_AFTER, problem
+from redrive.door.problems import RETRY_AFTER, refuse
 from redrive.triage.bucket import Bucket
 
 STREAMED = frozenset({"/api/v1/import"})
@@ -40,7 +40,8 @@ class FullHouse:
         if scope["type"] == "http" and scope["path"] != ALIVE and self._is_full():
             headers = {**SECURITY, "Connection": "close", "Retry-After": RETRY_AFTER}
             said = "as many requests are being answered as this service allows"
-            await problem(HTTPStatus.SERVICE_UNAVAILABLE, said, headers=headers)(scope, receive, send)
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            await refuse(scope, receive, send, status=status, detail=said, headers=headers)
             return
         await self._app(scope, receive, send)
 
@@ -58,7 +59,8 @@ class BodyCap:
             return
         length = Headers(scope=scope).get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self._most:
-            await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._said)(scope, receive, send)
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            await refuse(scope, receive, send, status=status, detail=self._said)
             return
         await self._app(scope, self._counted(receive), send)
 
@@ -101,8 +103,8 @@ class RateLimit:
         token = _token_hash(scope)
         bucket = self._bucket(token if token in self._recognised else _address(scope))
         if not bucket.take(1, now=self._clock.now()):
-            answer = problem(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers={"Retry-After": "1"})
-            await answer(scope, receive, send)
+            status, headers = HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": "1"}
+            await refuse(scope, receive, send, status=status, detail="too many requests", headers=headers)
             return
         scope.setdefault("state", {})
         await self._app(scope, receive, send)

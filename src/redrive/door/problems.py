@@ -1,10 +1,13 @@
 """What went wrong, as problem+json (RFC 9457): the one place that knows which error has which HTTP status."""
 
+import html
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from redrive.core.errors import (
     BrokerError,
@@ -66,6 +69,33 @@ def problem(
     if errors:
         content["errors"] = [{name: shown(text) for name, text in error.items()} for error in errors]
     return Problem(content, found.value, headers=None if headers is None else dict(headers))
+
+
+async def refuse(
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    *,
+    status: HTTPStatus,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Answer a request that goes no further than the door: a page for a browser, a problem for anybody else."""
+    if "text/html" in Headers(scope=scope).get("accept", ""):
+        text = _PAGE.format(title=status.phrase, detail=html.escape(shown(detail)))
+        await HTMLResponse(text, status, headers)(scope, receive, send)
+    else:
+        await problem(status, detail, headers=headers)(scope, receive, send)
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title} - Redrive</title>
+<h1>{title}</h1>
+<p>{detail}</p>
+"""
 
 
 def status_of(error: RedriveError) -> HTTPStatus:

@@ -76,6 +76,27 @@ async def test_who_asks_too_often_is_told_when_to_come_back() -> None:
         assert later.status_code == 200
 
 
+async def test_a_browser_that_is_refused_at_the_door_gets_a_page() -> None:
+    async with Stage(settings=SLOW) as stage:
+        browser = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+        answers = [await stage.ask("/letters", headers=browser) for _ in range(AT_ONCE + 1)]
+
+        assert answers[-1].status_code == 429
+        assert answers[-1].headers["content-type"].startswith("text/html")
+        assert answers[-1].headers["retry-after"] == "1"
+        assert "<h1>Too Many Requests</h1>" in answers[-1].text
+
+
+async def test_what_a_browser_is_refused_with_is_harmless() -> None:
+    async with Stage() as stage:
+        headers = {"Accept": "text/html", "Host": "<script>alert(1)</script>"}
+
+        answer = await stage.ask("/letters", headers=headers)
+
+        assert answer.status_code == 403
+        assert "<script>" not in answer.text
+
+
 async def test_callers_are_counted_one_by_one_once_they_are_recognised() -> None:
     async with Stage(needs_token=True, settings=SLOW) as stage:
         first, second = await stage.token(Role.VIEWER), await stage.token(Role.ADMIN)
