@@ -15,11 +15,12 @@ from redrive.brokers.kafka.clerk import Clerk
 from redrive.brokers.kafka.dead_letters import KafkaDeadLetters
 from redrive.brokers.kafka.depth import depth_of
 from redrive.brokers.kafka.dlq_topic import DlqTopic
+from redrive.brokers.kafka.finding import find
 from redrive.brokers.kafka.joining import begin
 from redrive.brokers.kafka.membership import Membership
 from redrive.brokers.kafka.names import check_topic, group_of, is_private, lane_of
 from redrive.brokers.kafka.office import Office
-from redrive.brokers.kafka.record import plain_record
+from redrive.brokers.kafka.record import plain_message, plain_record
 from redrive.brokers.kafka.returning import send_back
 from redrive.brokers.kafka.subscription import KafkaSubscription
 from redrive.brokers.kafka.suspects import PAUSED, held_in, paused_in
@@ -117,6 +118,13 @@ class KafkaBroker:
 
     async def send_back(self, items: Sequence[SendBack]) -> Sequence[str]:
         return await self._call(lambda: send_back(self._office, items))
+
+    async def original(self, queue: str, message_id: str) -> Message | None:
+        """As `Originals` says: found for as long as its topic keeps it, whoever has read it."""
+        check_topic(queue=queue)
+        where = message_id.removeprefix(f"{queue}-")
+        found = await self._call(lambda: find(self._office, queue, where)) if where != message_id else None
+        return None if found is None else plain_message(found)
 
     async def queues(self) -> Sequence[tuple[str, str]]:
         topics = await self._call(self._office.topics.all)

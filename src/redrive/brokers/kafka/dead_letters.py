@@ -1,14 +1,14 @@
 """The DLQ of a queue: a topic of letters, readable by anyone. What has left it is noted in the ledger."""
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.kafka.book import Change, Row, Rows
+from redrive.brokers.kafka.finding import find
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.record import Read, plain_message
 from redrive.brokers.kafka.returning import send_back
@@ -18,8 +18,6 @@ from redrive.core.letter import DeadLetter
 from redrive.core.ports import DeadEntry
 
 T = TypeVar("T")
-
-_ID: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,18})")
 
 
 class KafkaDeadLetters:
@@ -105,16 +103,10 @@ class KafkaDeadLetters:
 
     def _read(self, entry_id: str) -> Read:
         """An entry, also one that has left. Raises `LetterNotFound`."""
-        found = _ID.fullmatch(entry_id)
-        topics = self._office.topics
-        if found is None or not topics.exists(self._name) or int(found[1]) >= topics.partitions(self._name):
+        found = find(self._office, self._name, entry_id)
+        if found is None:
             raise self._not_found(entry_id)
-        place, offset = (self._name, int(found[1])), int(found[2])
-        start, end = self._office.positions.starts([place])[place], self._office.promises.ends([place])[place]
-        reads = self._office.logs.read({place: (offset, offset + 1)}) if start <= offset < end else ()
-        if not reads:
-            raise self._not_found(entry_id)
-        return reads[0]
+        return found
 
     def _letter(self, read: Read) -> DeadLetter:
         entry = plain_message(read)._replace(id=_entry_id(read), headers=read.headers)
