@@ -71,7 +71,7 @@ class ItemStatus(StrEnum):
     FAILED_OTHERWISE = "failed_otherwise"  # died again, but in another way
     QUIET = "quiet"  # no relapse seen within the time given for foreign consumers
     UNCONFIRMED = "unconfirmed"  # nothing heard in time; a late report still moves it
-    SKIPPED = "skipped"  # changed since the preview
+    SKIPPED = "skipped"  # changed since the preview, or there is nothing to send
     UNTOUCHED = "untouched"  # the redrive ended before its turn
 
     @property

@@ -41,7 +41,7 @@ def _results(progress: Progress) -> str:
         "failed in another way": progress.count(ItemStatus.FAILED_OTHERWISE),
         "quiet": progress.count(ItemStatus.QUIET),
         "still out": progress.count(ItemStatus.CLAIMED, ItemStatus.SENT),
-        "skipped, changed since the preview": progress.count(ItemStatus.SKIPPED),
+        "skipped, changed since the preview or without a payload to send": progress.count(ItemStatus.SKIPPED),
     }
     always = ("resolved", "unconfirmed")
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number or name in always)
