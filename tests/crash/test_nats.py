@@ -1,7 +1,7 @@
 """The NATS broker under the crash harness: the short form. It has a command of its own, `make crash-nats`.
 
-It has not been seen to end within its time on a busy machine, and what was left of its last run had one innocent among
-the dead, a slow message that ran alone and lost its lease. Until it is green it cannot be a gate for others.
+It takes minutes of two processors, more than every run of the tests should. Its controls, which are as many small
+crash runs, are among the tests that always run.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.crash.way_back import run as run_way_back
 
 pytestmark = pytest.mark.skipif("REDRIVE_CRASH_NATS" not in os.environ, reason="make crash-nats runs it")
 
-SHORT = Scenario(messages=5200, kills=16, lease=2.0)
+SHORT = Scenario(messages=5400, kills=16, lease=3.0)
 
 
 async def test_every_message_is_accounted_for_whoever_is_killed_and_whatever_is_cut(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from nats.aio.client import Client
 
 from redrive import App, GiveUp
-from redrive.core.event import Event, LetterRefused, LetterWritten
+from redrive.core.event import BatchSettled, Event, LetterRefused, LetterWritten
 from redrive.core.place import DeadLetterPlace
 from tests.nats.scenes import WAIT
 
@@ -21,7 +21,7 @@ class Heard:
         self._came = asyncio.Event()
 
     def __call__(self, event: Event) -> None:
-        self.events.append(event)
+        self.events += (event, *(event.written() if isinstance(event, BatchSettled) else ()))
         self._came.set()
 
     async def until(self, kind: type[Event], count: int = 1) -> list[Event]:

@@ -245,6 +245,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
 
     def _die(self, worker: int, in_hand: list[Delivery]) -> None:
         """The other worker keeps its leases and notices that this one's have ended."""
+        self._keep(1 - worker)
         for _ in range(2):
             self.clock.advance(LEASE * 0.6)
             self._keep(1 - worker)

@@ -22,7 +22,8 @@ from redrive.testing.clock import ManualClock
 
 PATIENCE: Final = 5.0
 AHEAD: Final = timedelta(days=1)  # of a clock that stands still: nothing falls due by the server's own time
-_DELIVERED: Final = "$JS.ACK."
+_ANSWERED: Final = "$JS.ACK."
+_LATER: Final = "rd.later."
 
 
 class MovableClock(Clock, Protocol):
@@ -47,8 +48,7 @@ class NatsTime:
     async def open(self) -> None:
         """Begin to listen."""
         self._client = await nats.connect(self._url)
-        for subject, hear in (("_INBOX.>", self._delivered), ("$JS.ACK.>", self._answered), ("rd.later.>", self._kept)):
-            await self._client.subscribe(subject, cb=hear)
+        await self._client.subscribe(">", cb=self._hear)  # one for all: what is said is heard in its order
         await self._client.flush()
 
     async def aclose(self) -> None:
@@ -93,11 +93,18 @@ class NatsTime:
         await self._client.flush()
         await asyncio.sleep(0)
 
-    async def _delivered(self, message: Msg) -> None:
-        if message.reply.startswith(_DELIVERED):
-            self._pending[_key(message.reply)] = (message.reply, self.clock.now() + self._lease)
+    async def _hear(self, message: Msg) -> None:
+        if message.subject.startswith(_LATER):
+            self._kept(message)
+        elif message.subject.startswith(_ANSWERED):
+            self._answered(message)
+        elif message.reply.startswith(_ANSWERED):
+            self._delivered(message)
 
-    async def _answered(self, message: Msg) -> None:
+    def _delivered(self, message: Msg) -> None:
+        self._pending[_key(message.reply)] = (message.reply, self.clock.now() + self._lease)
+
+    def _answered(self, message: Msg) -> None:
         word, _, rest = message.data.partition(b" ")
         if word == b"+WPI":
             self._pending[_key(message.subject)] = (message.subject, self.clock.now() + self._lease)
@@ -107,7 +114,7 @@ class NatsTime:
         else:
             self._pending.pop(_key(message.subject), None)
 
-    async def _kept(self, message: Msg) -> None:
+    def _kept(self, message: Msg) -> None:
         due = int((message.headers or {})["rd-due"])
         self._later[message.subject] = (message, datetime.fromtimestamp(due / 1e6, self.clock.now().tzinfo))
 

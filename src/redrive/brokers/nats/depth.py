@@ -59,7 +59,7 @@ async def _count(
     waiting = []
     for key, row in (await office.book.under(f"story.{well.key}")).items():
         story = Story.load(row.value)
-        if not story.state.parked or seq_in(key) <= info["ack_floor"]["stream_seq"]:
+        if story.is_in_hand(now) or seq_in(key) <= info["ack_floor"]["stream_seq"]:
             continue
         counts["pending"] -= 1
         if story.state is State.HELD:

@@ -36,7 +36,8 @@ class Piles:
     """What comes again: to be handed out, to be put aside, to be answered, and stories that tell nothing more."""
 
     out: list[tuple[Msg, Reply, Story, Write | None]] = field(default_factory=list)
-    aside: list[Write] = field(default_factory=list)
+    aside: list[tuple[Msg, Write]] = field(default_factory=list)
+    marks: list[Write] = field(default_factory=list)
     words: list[tuple[str, bytes]] = field(default_factory=list)
     blank: dict[str, int] = field(default_factory=dict)
 
@@ -90,7 +91,7 @@ class Intake:
         piles = Piles()
         for message, reply in again:
             self._judge(piles, well, message, reply, rows.get(story_key(well, reply.seq)), now=now)
-        await self._book.write(piles.aside)
+        await self._put_aside(piles, well)
         revisions = iter(await self._book.write([write for *_, write in piles.out if write is not None]))
         await self._book.drop(piles.blank)
         taken: list[Delivery] = []
@@ -107,7 +108,18 @@ class Intake:
             await self._link.say(piles.words)
         return taken
 
-    def _judge(self, piles: "Piles", well: Well, message: Msg, reply: Reply, row: Row | None, *, now: datetime) -> None:
+    async def _put_aside(self, piles: Piles, well: Well) -> None:
+        """The story first: a mark alone says nothing, and a suspect without one comes round again."""
+        revisions = await self._book.write([write for _, write in piles.aside])
+        for (message, _), revision in zip(piles.aside, revisions, strict=True):
+            if revision is None:  # whoever has it has just decided about it
+                piles.words.append((message.reply, nak(_SOON)))
+            else:
+                piles.marks.append(Write(mark_key(well, read_reply(message.reply).seq), b""))
+                piles.words.append((message.reply, nak(PARKED)))
+        await self._book.write(piles.marks)
+
+    def _judge(self, piles: Piles, well: Well, message: Msg, reply: Reply, row: Row | None, *, now: datetime) -> None:
         """Put a message that comes again on the pile where it belongs."""
         key, revision = story_key(well, reply.seq), row.revision if row else 0
         known = Story.load(row.value) if row else Story(state=State.OUT, reply=message.reply)
@@ -123,10 +135,12 @@ class Intake:
                 piles.out.append((message, reply, given, Write(key, given.dump(), revision)))
             return
         if story.state is State.OUT:
-            piles.aside.append(Write(key, story.parked(State.SUSPECT).dump(), revision))
-        if story.state is not State.HELD:
-            piles.aside.append(Write(mark_key(well, reply.seq), b""))
-        piles.words.append((message.reply, nak(_LONG if story.state is State.HELD else PARKED)))
+            piles.aside.append((message, Write(key, story.parked(State.SUSPECT).dump(), revision)))
+        elif story.state is State.HELD:
+            piles.words.append((message.reply, nak(_LONG)))
+        else:
+            piles.marks.append(Write(mark_key(well, reply.seq), b""))
+            piles.words.append((message.reply, nak(PARKED)))
 
     async def _delivery(self, held: Held, message: Msg, at: datetime, *, now: datetime) -> Delivery:
         found, due_at, part = read_message(

@@ -1,6 +1,7 @@
 """What queues, groups and what belongs to them are called on NATS: subjects, streams, consumers and keys."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from redrive.brokers.names import check_names
@@ -34,6 +35,7 @@ def check_subject(*, queue: str, group: str | None = None) -> None:
         raise ConfigError(mistakes)
 
 
+@lru_cache(maxsize=512)  # of queues and groups it is asked for every message
 def token(name: str) -> str:
     """A name as one token of a subject, and a part of a key; no two names have the same."""
     return _UNSAFE.sub(lambda found: f"={ord(found[0]):02X}", name)

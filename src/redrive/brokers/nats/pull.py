@@ -16,6 +16,7 @@ from redrive.brokers.nats.groups import Well, nanos
 from redrive.brokers.nats.link import Link, status_of
 from redrive.core.duration import NOW
 from redrive.core.errors import BrokerError, BrokerUnavailable
+from redrive.core.ports import Clock
 
 _GRACE: Final = 3.0  # seconds beyond the end of a request, after which the server is not believed to be there
 _ENDS: Final = frozenset({"404", "408"})
@@ -24,9 +25,12 @@ _ENDS: Final = frozenset({"404", "408"})
 class Pull:
     """One well, pulled by one task at a time. What arrives for nobody is kept for the next who asks."""
 
-    def __init__(self, link: Link, well: Well) -> None:
+    def __init__(self, link: Link, well: Well, *, clock: Clock) -> None:
         self.well = well
+        self.asked_at = clock.now()
+        """When what was taken last was asked for: no lease of it began earlier."""
         self._link = link
+        self._clock = clock
         self._client: Client | None = None
         self._inbox: Subscription | None = None
         self._found: list[Msg] = []
@@ -48,6 +52,7 @@ class Pull:
 
     async def _request(self, limit: int, wait: timedelta) -> None:
         inbox = await self._open()
+        self.asked_at = self._clock.now()
         self._wanted = limit
         self._done = done = asyncio.get_running_loop().create_future()
         token = self._link.listen(self._hear_trouble)
@@ -82,8 +87,13 @@ class Pull:
         client = await self._link.client()
         if self._inbox is None or client is not self._client:
             self._client = client
+
+            async def hear(message: Msg) -> None:
+                if client is self._client:  # else it was asked for on a connection that was given up: it comes again
+                    self._on_message(message)
+
             try:
-                self._inbox = await client.subscribe(client.new_inbox(), cb=self._on_message)
+                self._inbox = await client.subscribe(client.new_inbox(), cb=hear)
             except (Error, OSError) as error:
                 raise unavailable(error) from error
         return self._inbox
@@ -94,7 +104,7 @@ class Pull:
             with contextlib.suppress(Error, OSError):
                 await inbox.unsubscribe()
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> None:
         status = status_of(message)
         if not status:
             self._found.append(message)

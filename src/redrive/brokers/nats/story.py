@@ -21,11 +21,6 @@ class State(StrEnum):
     ALONE = "alone"  # a suspect that is being run
     HELD = "held"  # given up, and there is no DLQ
 
-    @property
-    def parked(self) -> bool:
-        """Nobody has it in hand."""
-        return self not in (State.OUT, State.ALONE)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
@@ -53,6 +48,12 @@ class Story:
             first_attempt_at=began,
             due_at=due_at,
         )
+
+    def is_in_hand(self, now: datetime) -> bool:
+        """Whether somebody has it. Of one among others only the server knows when its lease ends."""
+        if self.state is State.ALONE:
+            return self.until is not None and now < self.until
+        return self.state is State.OUT
 
     def parked(self, state: State) -> "Story":
         """The same in nobody's hands."""

@@ -30,7 +30,6 @@ _SLICE: Final = timedelta(seconds=1)
 _IDLE: Final = timedelta(seconds=1)
 _BEATS: Final = timedelta(seconds=5)
 _AT_ONCE: Final = 50
-_ROUNDS: Final = 4
 
 
 class NatsSubscription:
@@ -41,10 +40,10 @@ class NatsSubscription:
         self._office = office
         self._group = group
         self._options = options
-        self._pulls = [Pull(link, well) for well in group.wells]
+        self._pulls = [Pull(link, well, clock=office.clock) for well in group.wells]
         self._intake = Intake(link, book, group, owner=options.owner)
         self._intake.lease = options.lease
-        self._suspects = Suspects(link, book, group, options=options)
+        self._suspects = Suspects(link, book, group, options=options, clock=office.clock)
         self._settling = Settling(
             link, book, office.streams, group, options=options, clock=office.clock, strict=terms.strict
         )
@@ -79,7 +78,7 @@ class NatsSubscription:
     async def fetch_suspect(self) -> Delivery | None:
         if await self._office.pauses.why(self._group) is not None:
             return None
-        delivery = await self._suspects.take(now=self._office.clock.now(), lease=self._intake.lease)
+        delivery = await self._suspects.take(lease=self._intake.lease)
         if delivery is not None:
             self._hand.add(delivery.token)
         return delivery
@@ -172,10 +171,9 @@ class NatsSubscription:
             self._intake.lease = min(self._options.lease, _lease_in(info))
             pending += info["num_ack_pending"]
             others = info["num_ack_pending"] - self._in_hand(pull.well, now=now)
-            is_busy = any(one.is_alone for one in self._hand)
-            if others > 0 and not is_busy and now - self._pulled_at >= _IDLE:
+            if others > 0 and now - self._pulled_at >= _IDLE:
                 await self._reap(pull, others)
-        return await self._suspects.waiting(now=self._office.clock.now()) if pending else 0
+        return await self._suspects.waiting() if pending else 0
 
     async def aclose(self) -> None:
         if not self._open:
@@ -207,7 +205,6 @@ class NatsSubscription:
         return [], False
 
     async def _pull_from(self, pull: Pull, limit: int, *, wait: timedelta) -> tuple[list[Delivery], bool]:
-        asked_at = self._office.clock.now()
         try:
             found = await pull.take(limit, wait=wait)
         except BrokerUnavailable:
@@ -216,26 +213,27 @@ class NatsSubscription:
         now = self._pulled_at = self._office.clock.now()
         if not found:
             return [], False
-        taken = await self._intake.sort(pull.well, found, now=now, asked_at=asked_at)
+        taken = await self._intake.sort(pull.well, found, now=now, asked_at=pull.asked_at)
         self._hand.update([each.token for each in taken])
         return taken, True
 
     async def _reap(self, pull: Pull, most: int) -> None:
         """Have the server give us what dead workers held; it comes before what is new.
 
-        What is new, or due to be tried again, is handed back, since nobody asked for it. Bounded: leases are renewed
-        between two heartbeats.
+        What is new, or due to be tried again, is handed back, since nobody asked for it: so one is taken first, to
+        see what there is. Bounded: leases are renewed between two heartbeats.
         """
+        clock, ask_for = self._office.clock, 1
+        ends_at = clock.now() + self._intake.lease / 6
         due: list[Delivery] = []
         async with self._pulling:
-            for _ in range(_ROUNDS):
-                asked_at = self._office.clock.now()
-                found = await pull.take(min(most, _AT_ONCE), wait=NOW)
+            while ask_for and clock.now() <= ends_at:
+                found = await pull.take(ask_for, wait=NOW)
                 again = [one for one in found if read_reply(one.reply).delivered > 1]
-                due += await self._intake.sort(pull.well, again, now=self._office.clock.now(), asked_at=asked_at)
+                due += await self._intake.sort(pull.well, again, now=clock.now(), asked_at=pull.asked_at)
                 await self._intake.hand_back(pull.well, [one for one in found if read_reply(one.reply).delivered == 1])
-                if len(again) < min(most, _AT_ONCE):
-                    break
+                most -= len(again)
+                ask_for = min(most, _AT_ONCE) if len(again) == ask_for else 0
             self._hand.update([each.token for each in due])
             await self.release(due)
 
