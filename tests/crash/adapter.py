@@ -22,7 +22,8 @@ class Adapter:
     bug of a way back. `points` are the names of those points. `faults` are things that the nemesis may do to the
     system behind the adapter, such as killing a server; `calm` ends those that go on by themselves, and tells how
     often each has struck. `leaks` tells what should not be left when everything is done. With `by_key`, a message may
-    be in two places for a moment, and what has one key is one.
+    be in two places for a moment, and what has one key is one. Where it is known only from heartbeats what others have
+    in hand, nothing is left once nothing was seen for `quiet` seconds.
     """
 
     url: str
@@ -34,3 +35,4 @@ class Adapter:
     calm: Callable[[], Mapping[str, int]] = _calm
     leaks: Callable[[], Sequence[str]] = _nothing
     by_key: bool = False
+    quiet: float = 0.0

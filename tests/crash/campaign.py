@@ -123,10 +123,14 @@ class Campaign:
 
     async def _drain(self) -> None:
         """Wait until nothing is left, or nothing has started for many leases, or the time is over."""
-        began = started_at = time.monotonic()
+        began = started_at = seen_at = time.monotonic()
         started = 0
-        while await count_left(self._broker):
-            now = time.monotonic()
+        while True:
+            left, now = await count_left(self._broker), time.monotonic()
+            if left:
+                seen_at = now
+            elif now - seen_at >= self._adapter.quiet:
+                return
             if started < len(self._reader.of(Word.START)):
                 started, started_at = len(self._reader.of(Word.START)), now
             if now - began > self._limit or now - started_at > SILENT * self._site.scenario.lease:

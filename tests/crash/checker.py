@@ -106,7 +106,7 @@ def check(evidence: Evidence) -> Verdict:
         "misjudged": [one.id for one in evidence.letters if not _is_just(evidence, told, one)],
         "altered": [one.id for one in evidence.letters if not one.intact],
         "copies": [name for name, origins in told.origins.items() for _ in range(len(origins) - 1)],
-        "early": list(told.early(evidence.retry_delay)),
+        "early": list(told.early(evidence.retry_delay, by_key=evidence.by_key)),
         "stuck": ["a message"] * evidence.left,
         "abandoned": ["a message"] * evidence.abandoned,
         "unreached": sorted({*evidence.points} - told.points),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from redrive.brokers.rabbitmq.address import Address
 from redrive.brokers.rabbitmq.link import Link, Posting
-from redrive.brokers.rabbitmq.names import Place
+from redrive.brokers.rabbitmq.names import BOOK, Place, once_of
 from redrive.brokers.rabbitmq.notes import Notes
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.settling import Settler
@@ -27,6 +27,7 @@ from tests.servers.rabbitmq import RabbitServer, version
 
 CUT: Final = 0.0005  # of all answers: each cuts a connection with everything on it
 STILL: Final = 7.0  # seconds that a stopped server stands still: longer than the leases of a run
+QUIET: Final = 5.0  # seconds: a few heartbeats of workers, at which they tell what they have in hand
 HEARTBEAT: Final = 2  # seconds: a worker that stands still is known after two to three of them
 
 NOTED: Final = "before a note of what may start"
@@ -60,6 +61,7 @@ def rabbitmq(folder: Path, *, seed: int = 1, cut: float = CUT) -> Iterator[Adapt
             calm=calm,
             leaks=lambda: leaks_of(server.url),
             by_key=True,
+            quiet=QUIET,
         )
 
 
@@ -82,11 +84,11 @@ def _stop(server: RabbitServer, turn: Lock) -> None:
 def set_stage(site: Site) -> None:
     """Plant the run's bug if it is one of ours, and let workers pass the points.
 
-    Not where suspects run: a death there convicts one.
+    Not where suspects run: a death there convicts one. A producer has points of its own.
     """
     if site.scenario.bug in rabbitmq_bugs.BUGS:
         rabbitmq_bugs.BUGS[site.scenario.bug]()
-    if site.role == Role.SUSPECTS:
+    if site.role != Role.WORKER:
         return
     write, publish, ack = Notes.write, Link.publish, Settler._ack  # noqa: SLF001 - between the steps
 
@@ -126,6 +128,23 @@ async def _purge(office: Office) -> None:
 
 
 # ------------------------------------------------------------------------------------------- when all is done
+
+
+def wipe(url: str) -> None:
+    """Delete everything of a run, so that the server is as good as new."""
+    _ask(url, _delete_all)
+
+
+async def _delete_all(office: Office) -> None:
+    await office.book.open()
+    names = {BOOK}
+    for queue, group in office.book.queues():
+        place, everybody = Place(queue, group), Place(queue, "")
+        names |= {queue, once_of(queue), place.beside, place.suspects, place.held, place.paused, place.notes}
+        names |= {place.alive, *(each.hold(step) for each in (place, everybody) for step in office.book.holds(each))}
+    async with office.link.for_a_moment() as channel:
+        for name in names:
+            await channel.queue_delete(name)
 
 
 def leaks_of(url: str) -> Sequence[str]:

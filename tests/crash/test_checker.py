@@ -198,6 +198,16 @@ def test_a_retry_before_its_time_is_early() -> None:
     assert check(evidence([flaky], [*sent("r:1"), *failed, *early], retry_delay=0.05)).red == []
 
 
+def test_of_two_copies_with_one_key_the_retry_of_the_first_is_not_early_for_the_other() -> None:
+    flaky = Plan("r:1", Fate.FLAKY, 2)
+    journal = [*sent("r:1"), *run("r:1", end=Word.FAIL, at=5.0), *run("r:1", end=Word.FAIL, at=6.0)]
+    told = evidence([flaky], [*journal, *run("r:1", attempt=2, at=6.05)], retry_delay=0.1)
+
+    assert check(told).red == ["early"]
+    assert check(replace(told, by_key=True)).red == []
+    assert check(replace(told, by_key=True, retry_delay=1.5)).red == ["early"]
+
+
 def test_a_point_that_no_process_reached_is_told() -> None:
     reached = entry(Word.POINT, pid=VICTIM, note="SIGKILL at a named point: before an ack")
 

@@ -1,7 +1,7 @@
 """RabbitMQ under the crash harness: the short form. It has a command of its own, `make crash-rabbitmq`.
 
-No run of it has ended within its time yet: at the end of the last one nothing was started for two minutes, and why is
-not known. Until it is, this cannot be a gate for others, and what the docs promise is not proven.
+With workers struck only, it comes to its end: what made it stand still has tests of its own in `tests/rabbitmq`. Once
+the server was killed and stopped, letters get no confirmation, and why is not known: until it is, this is no gate.
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.crash.scenario import Scenario
 
 pytestmark = pytest.mark.skipif("REDRIVE_CRASH_RABBITMQ" not in os.environ, reason="make crash-rabbitmq runs it")
 
-SHORT = Scenario(messages=5200, kills=12, lease=4.0, concurrency=16, prefetch=16)
+SHORT = Scenario(messages=5200, kills=12, lease=4.0, concurrency=16, prefetch=16, processes=4)
 
 
 async def test_every_message_is_accounted_for_whoever_is_killed_and_whatever_is_cut(tmp_path: Path) -> None:

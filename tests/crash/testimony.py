@@ -39,10 +39,14 @@ class Testimony:
         """Those whose process was never struck, and still had the message when it settled."""
         return [one for one in entries if one.pid not in self._struck and (one.pid, one.id) not in self._taken]
 
-    def early(self, delay: float) -> Iterable[str]:
-        """Messages of which a retry started before its delay was over, once for each."""
+    def early(self, delay: float, *, by_key: bool = False) -> Iterable[str]:
+        """Messages of which a retry started before its delay was over, once for each.
+
+        With `by_key` there may be two copies with one key: the retry of the first may be due before the other fails.
+        """
         for name, fails in self._fails.items():
-            failed_at = {(one.generation, one.attempt): one.at for one in self.undisturbed(fails)}
+            judged = reversed(fails) if by_key else self.undisturbed(fails)
+            failed_at = {(one.generation, one.attempt): one.at for one in judged}
             for start in self.starts.get(name, ()):
                 before = failed_at.get((start.generation, start.attempt - 1))
                 if before is not None and start.at < before + delay - TICK:

@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from redrive.brokers.rabbitmq import RabbitBroker
+from redrive.brokers.rabbitmq.hands import Hold
 from redrive.core.delivery import Delivery
+from redrive.core.duration import NOW
 from redrive.core.errors import BrokerError, BrokerUnavailable
 from redrive.core.event import BrokerFaulted
 from redrive.core.message import Message
-from redrive.core.outcome import Settlement
+from redrive.core.outcome import RetryLater, Settlement
 from redrive.core.ports import Options, Subscription
 from tests.rabbitmq.conftest import PATIENCE, Scene
 from tests.servers.proxy import FaultProxy
@@ -40,6 +43,23 @@ async def persevere(worker: Subscription) -> Delivery:
                 await asyncio.sleep(0.05)
 
 
+async def a_suspect(worker: Subscription) -> Delivery:
+    """A suspect, once it has come to light: what comes again is looked at on the way."""
+    async with asyncio.timeout(PATIENCE.total_seconds()):
+        while True:
+            try:
+                assert not await worker.fetch(1, wait=NOW)
+                if found := await worker.fetch_suspect():
+                    return found
+            except BrokerUnavailable:
+                await asyncio.sleep(0.05)
+
+
+def is_in_hand(delivery: Delivery) -> bool:
+    """Whether it could be settled now. To ask the worker would end its handler."""
+    return isinstance(delivery.token, Hold) and delivery.token.is_ours
+
+
 async def test_after_a_cut_what_was_in_hand_is_lost_and_the_worker_goes_on(scene: Scene, proxy: FaultProxy) -> None:
     broker = far(scene, proxy)
     worker = await broker.subscribe(scene.queue, group="shop", options=Options(owner="a"))
@@ -65,9 +85,9 @@ async def test_a_message_whose_handler_still_runs_comes_back_into_the_same_hands
     held = await persevere(worker)
     proxy.cut()
     async with asyncio.timeout(PATIENCE.total_seconds()):
-        while not await worker.extend([held]):  # noqa: ASYNC110 - as above
+        while is_in_hand(held):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
-        while await worker.extend([held]):
+        while not is_in_hand(held):
             try:
                 assert not await worker.fetch(1, wait=timedelta(seconds=1))
             except BrokerUnavailable:
@@ -76,6 +96,66 @@ async def test_a_message_whose_handler_still_runs_comes_back_into_the_same_hands
     assert [answer.status for answer in await worker.settle([Settlement(held)])] == ["done"]
     assert await worker.heartbeat() == 0
     await broker.aclose()
+
+
+async def test_a_message_whose_handler_was_ended_does_not_come_back_into_its_hands(
+    scene: Scene, proxy: FaultProxy
+) -> None:
+    broker = far(scene, proxy)
+    worker = await broker.subscribe(scene.queue, group="shop", options=Options(owner="a"))
+    await scene.publish(b"1")
+    held = await persevere(worker)
+    proxy.cut()
+    async with asyncio.timeout(PATIENCE.total_seconds()):
+        while not await worker.extend([held]):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+    suspect = await a_suspect(worker)
+
+    assert suspect.message.body == b"1"
+    assert [answer.status for answer in await worker.settle([Settlement(held)])] == ["lost"]
+    assert [answer.status for answer in await worker.settle([Settlement(suspect)])] == ["done"]
+    await broker.aclose()
+
+
+async def test_settling_comes_to_an_end_on_a_connection_that_has_just_ended(scene: Scene) -> None:
+    worker = await scene.worker()
+    await scene.publish(b"1")
+    held = await scene.take(worker)
+    connection: Any = await scene.broker._office.link.connection()  # noqa: SLF001
+    connection._writer_task.cancel()  # noqa: SLF001 - it takes nothing more, and nobody has noticed yet
+    await asyncio.wait([connection._writer_task])  # noqa: SLF001
+
+    async with asyncio.timeout(PATIENCE.total_seconds()):
+        await worker.settle([Settlement(held)])
+    assert (await a_suspect(worker)).message.body == b"1"
+
+
+async def test_a_connection_that_ends_cancels_nobody_who_waits_for_a_confirmation(
+    scene: Scene, proxy: FaultProxy
+) -> None:
+    broker = far(scene, proxy)
+    worker = await broker.subscribe(scene.queue, group="shop", options=Options(owner="a"))
+    await scene.publish(b"1", b"2")
+    held = [await persevere(worker) for _ in range(2)]
+    await worker.settle([Settlement(held[0], RetryLater(NOW))])  # so that everything is begun
+    proxy.delay = PATIENCE.total_seconds()
+    settling = asyncio.ensure_future(worker.settle([Settlement(held[1], RetryLater(NOW))]))
+    while not settling.done() and not await is_on_its_way(broker):  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.01)
+    connection = await broker._office.link.connection()  # noqa: SLF001
+    closing = asyncio.ensure_future(connection.close())
+
+    with pytest.raises(BrokerUnavailable):
+        await settling
+    proxy.cut()
+    await asyncio.wait([closing])
+    await broker.aclose()
+
+
+async def is_on_its_way(broker: RabbitBroker) -> bool:
+    """Whether something waits for its confirmation."""
+    publisher: Any = broker._office.link._publisher  # noqa: SLF001
+    return any(not each.done() for each in publisher.confirmations.values())
 
 
 async def test_without_a_server_a_call_says_so(scene: Scene) -> None:

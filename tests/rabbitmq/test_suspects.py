@@ -1,9 +1,14 @@
 """What comes again: with which of it had anybody begun?"""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
+from aiormq.abc import DeliveredMessage
+
 from redrive.brokers.rabbitmq import RabbitBroker
+from redrive.brokers.rabbitmq.judging import Judge
 from redrive.core.duration import NOW
 from redrive.core.ports import Options
 from tests.rabbitmq.conftest import PATIENCE, Scene
@@ -64,3 +69,28 @@ async def test_a_fetch_that_is_cancelled_while_it_hands_out_takes_nothing(scene:
     depth = await scene.broker.depth(scene.queue, group="shop")
 
     assert (depth.waiting, depth.in_flight) == (3, 0)
+
+
+async def test_while_it_is_decided_about_what_came_again_no_more_is_taken(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.worker()
+    process = RabbitBroker(scene.url, clock=scene.clock)
+    dead = await process.subscribe(scene.queue, group="shop", options=Options(owner="dead"))
+    await scene.publish(*(b"%d" % number for number in range(10)))
+    begun = await dead.fetch(3, wait=PATIENCE)
+    await process.aclose()
+    await scene.broker._office.link.back_in(scene.queue, 10)  # noqa: SLF001
+    decided, judge = asyncio.Event(), Judge.judge
+
+    async def thoughtful(self: Judge, batch: Sequence[DeliveredMessage]) -> tuple[list[DeliveredMessage], int]:
+        await decided.wait()
+        return await judge(self, batch)
+
+    monkeypatch.setattr(Judge, "judge", thoughtful)
+    worker = await scene.worker()
+    for _ in range(3):
+        assert not await worker.fetch(len(begun), wait=timedelta(milliseconds=50))
+
+    assert await scene.broker._office.link.count(scene.queue) == 10 - len(begun)  # noqa: SLF001
+    decided.set()

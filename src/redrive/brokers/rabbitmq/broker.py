@@ -12,7 +12,7 @@ from redrive.brokers.rabbitmq.dead_letters import RabbitDeadLetters
 from redrive.brokers.rabbitmq.depth import depth_of
 from redrive.brokers.rabbitmq.entry import Entry, entry_in, new_id, plain_parcel
 from redrive.brokers.rabbitmq.grid import GRID, LONGEST, rounded
-from redrive.brokers.rabbitmq.link import Posting
+from redrive.brokers.rabbitmq.link import Posting, tag_of
 from redrive.brokers.rabbitmq.names import Place, check
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.parcel import Parcel
@@ -118,7 +118,7 @@ class RabbitBroker:
             while (found := await self._office.link.get(channel, place.held)) is not None:
                 entry: Entry = entry_in(found, queue=queue, now=self._office.clock.now()).begun_again()
                 await self._office.link.publish_all([Posting("", source, entry.parcel())])
-                await self._office.link.ask(channel.basic_ack(found.delivery_tag or 0))
+                await self._office.link.ack([tag_of(found)])
                 freed += 1
         return freed
 

@@ -4,6 +4,8 @@ AMQP has no look at a queue: entries are taken, and given back when the look is 
 them. What another process has in hand is not to be seen from here at all.
 """
 
+from bisect import insort
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,11 +15,13 @@ from aiormq.abc import DeliveredMessage
 from redrive.brokers.dlq_entry import as_send_back
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.letters import letter_of, letter_parcel, message_of
+from redrive.brokers.rabbitmq.link import tag_of
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.returning import send_back
 from redrive.core.errors import BrokerError, DeadLetterError, LetterNotFound
 from redrive.core.letter import DeadLetter
+from redrive.core.message import Message
 from redrive.core.ports import DeadEntry
 
 
@@ -33,11 +37,11 @@ class _Found:
     async def acked(self, office: Office) -> None:
         self.is_gone = True
         if self.taken is not None:
-            await office.link.ask(self.taken.channel.basic_ack(self.taken.delivery_tag or 0))
+            await office.link.ack([tag_of(self.taken)])
         elif self.hold is not None:
             self.hold.is_lost = True
             office.hands.let_go(self.hold)
-            await office.link.ask(self.hold.channel.basic_ack(self.hold.tag))
+            await office.link.ack([self.hold.tag])
 
 
 class RabbitDeadLetters:
@@ -53,17 +57,14 @@ class RabbitDeadLetters:
         return self._name
 
     async def peek(self, count: int = 10, *, start: str | None = None) -> Sequence[DeadEntry]:
-        page: list[DeadEntry] = []
-        later: list[DeadEntry] = []  # than one that is not found: ours have ids that grow
+        """In the order of their ids: what was looked at goes back in an order that is the server's own."""
+        first: list[DeadEntry] = []
         async with self._looked_at() as entries:
             async for each in entries:
-                if page or start in (None, each.entry.entry_id):
-                    page.append(each.entry)
-                elif start is not None and each.entry.entry_id > start and len(later) < count:
-                    later.append(each.entry)
-                if len(page) >= count:
-                    break
-        return page or later
+                if start is None or each.entry.entry_id >= start:
+                    insort(first, each.entry, key=_by_id)
+                    del first[count:]
+        return first
 
     async def length(self) -> int:
         await self._office.rest(self._name)
@@ -105,7 +106,7 @@ class RabbitDeadLetters:
 
     @asynccontextmanager
     async def _looked_at(self) -> AsyncIterator[AsyncIterator[_Found]]:
-        """The entries, the oldest first; those that were not acked go back when the block ends."""
+        """The entries, in any order; those that were not acked go back when the block ends."""
         if await self._office.link.count(self._name) is None:
             yield self._none()
             return
@@ -115,10 +116,12 @@ class RabbitDeadLetters:
             channel = await stack.enter_async_context(self._office.link.for_a_moment())
 
             async def entries() -> AsyncIterator[_Found]:
+                alike: Counter[str] = Counter()
                 for hold in list(self._office.hands.on(self._name)):
-                    yield _Found(self._entry_in(hold), hold=hold)
+                    yield _Found(self._entry(hold.entry.message, alike), hold=hold)
                 while (taken := await self._office.link.get(channel, self._name)) is not None:
-                    found.append(_Found(self._entry_of(taken), taken))
+                    message = message_of(taken, dlq=self._name, now=self._office.clock.now())
+                    found.append(_Found(self._entry(message, alike), taken))
                     yield found[-1]
 
             yield entries()
@@ -131,14 +134,12 @@ class RabbitDeadLetters:
         return
         yield
 
-    def _entry_of(self, taken: DeliveredMessage) -> DeadEntry:
-        now = self._office.clock.now()
-        message = message_of(taken, dlq=self._name, now=now)
-        return DeadEntry(message.id, letter_of(message, queue=self._queue, broker=self._office.name))
-
-    def _entry_in(self, hold: Hold) -> DeadEntry:
-        message = hold.entry.message
-        return DeadEntry(message.id, letter_of(message, queue=self._queue, broker=self._office.name))
+    def _entry(self, message: Message, alike: Counter[str]) -> DeadEntry:
+        """An entry with an id of its own: what others have written twice is the same twice."""
+        alike[message.id] += 1
+        number = alike[message.id]
+        entry_id = message.id if number == 1 else f"{message.id}~{number:06}"
+        return DeadEntry(entry_id, letter_of(message, queue=self._queue, broker=self._office.name))
 
     def _in_hand(self) -> int:
         return sum(1 for _ in self._office.hands.on(self._name)) + self._office.waiting_here(self._name)
@@ -148,3 +149,7 @@ class RabbitDeadLetters:
         if facts is None or not facts.groups:
             return 0
         return sum([await self._office.in_hand_elsewhere(Place(self._name, group)) for group in facts.groups])
+
+
+def _by_id(entry: DeadEntry) -> str:
+    return entry.entry_id

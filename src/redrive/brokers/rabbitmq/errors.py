@@ -37,6 +37,8 @@ def translate(error: BaseException) -> BaseException:
         ours = BrokerError(f"rabbitmq: {why_refused(error)}")
     elif isinstance(error, amqp.ChannelPreconditionFailed):
         ours = BrokerError(f"rabbitmq: {text_of(error)}")
+    elif isinstance(error, asyncio.CancelledError):  # that is how the client ends whatever waits for an answer
+        ours = BrokerUnavailable("rabbitmq: the connection has ended")
     elif isinstance(error, (*GONE, amqp.AMQPError)):
         ours = BrokerUnavailable(f"rabbitmq: no service for now ({type(error).__name__}: {text_of(error)})")
     else:

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aiormq.abc import AbstractChannel
-
 from redrive.brokers.rabbitmq.channels import is_open
 from redrive.brokers.rabbitmq.entry import Entry
+from redrive.brokers.rabbitmq.link import Tag
 from redrive.brokers.rabbitmq.names import Place
 from redrive.core.outcome import Settled
 
@@ -19,8 +18,7 @@ class Hold:
     entry: Entry
     place: Place
     source: str
-    channel: AbstractChannel
-    tag: int
+    tag: Tag
     owner: str
     since: datetime
     until: datetime
@@ -32,7 +30,7 @@ class Hold:
     @property
     def is_ours(self) -> bool:
         """Whether it can still be settled."""
-        return self.answer is None and not self.is_lost and is_open(self.channel)
+        return self.answer is None and not self.is_lost and is_open(self.tag.channel)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from redrive.brokers.rabbitmq.channels import is_open
 from redrive.brokers.rabbitmq.errors import GONE, is_from_server, text_of
 from redrive.brokers.rabbitmq.judging import Judge
+from redrive.brokers.rabbitmq.link import tag_of
 from redrive.brokers.rabbitmq.office import Office
 from redrive.core.errors import BrokerError
 
@@ -29,6 +30,7 @@ class Intake:
         self.ready: deque[DeliveredMessage] = deque()
         self._doubtful: list[DeliveredMessage] = []
         self._judging: asyncio.Task[None] | None = None
+        self._judged_now = 0  # of those, how many the judge has before him
         self.bell = asyncio.Event()
         self._channel: AbstractChannel | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -56,7 +58,8 @@ class Intake:
     async def want(self, limit: int) -> None:
         """Have a consumer with credit for so many more."""
         self._stay()
-        if self._is_consuming() and self._credit + len(self.ready) >= limit:
+        on_the_way = self._credit + len(self.ready) + len(self._doubtful) + self._judged_now
+        if self._is_consuming() and on_the_way >= limit:
             return
         async with self._one_at_a_time:
             await self._stop(give_back=False)
@@ -142,17 +145,20 @@ class Intake:
             while self._doubtful:
                 await asyncio.sleep(0)
                 batch, self._doubtful = self._doubtful, []
+                consumer, self._judged_now = self.consumer, len(batch)
                 try:
                     innocent, moved = await self._judge.judge(batch)
-                except BrokerError as error:
+                except Exception as error:  # noqa: BLE001 - whatever it is, nothing is kept
                     self._link.tell("judge", text_of(error), queue=self.source)
                     await self._give_back(batch)
-                    continue
-                self._credit += moved
+                    innocent, moved = [], len(batch)
+                self._judged_now = 0
+                if consumer == self.consumer:
+                    self._credit += moved
                 self.ready.extend(innocent)
                 self.bell.set()
         finally:
-            self._judging = None
+            self._judging, self._judged_now = None, 0
 
     async def _judged(self) -> None:
         if self._judging is not None:
@@ -177,10 +183,7 @@ class Intake:
 
     async def _give_back(self, batch: list[DeliveredMessage]) -> None:
         """Back into the queue: nobody has begun with them."""
-        for each in batch:
-            if is_open(each.channel):
-                with contextlib.suppress(*GONE):
-                    await each.channel.basic_nack(each.delivery_tag or 0, requeue=True)
+        await self._link.give_back([tag_of(each) for each in batch])
 
     def _nobody_came(self) -> None:
         self._linger = None

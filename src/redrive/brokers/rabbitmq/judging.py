@@ -7,7 +7,7 @@ from aiormq.abc import DeliveredMessage
 
 from redrive.brokers.rabbitmq.channels import is_open
 from redrive.brokers.rabbitmq.entry import Entry, entry_in, entry_of, new_id
-from redrive.brokers.rabbitmq.link import Posting
+from redrive.brokers.rabbitmq.link import Posting, tag_of
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.parcel import STATE, read
@@ -70,13 +70,9 @@ class Judge:
         innocent, suspects = [], []
         for delivered, entry in again:
             hold = ours.get(entry.key)
-            if hold is not None and not hold.alone and not is_open(hold.channel):
+            if hold is not None and not hold.alone and not is_open(hold.tag.channel):
                 # Its handler runs here: only the connection was lost, and this one came back to us.
-                hold.channel, hold.tag, hold.consumer = (
-                    delivered.channel,
-                    delivered.delivery_tag or 0,
-                    delivered.consumer_tag,
-                )
+                hold.tag, hold.consumer = tag_of(delivered), delivered.consumer_tag
             elif entry.key in begun:
                 suspects.append((delivered, Posting("", self._place.suspects, replace(entry, mark=None).parcel())))
             else:
@@ -86,8 +82,7 @@ class Judge:
     async def _move(self, moving: Sequence[tuple[DeliveredMessage, Posting]]) -> None:
         """Write them to where they belong, then take them from where they were."""
         await self._office.link.publish_all([posting for _, posting in moving])
-        for delivered, _ in moving:
-            await self._office.link.ask(delivered.channel.basic_ack(delivered.delivery_tag or 0))
+        await self._office.link.ack([tag_of(delivered) for delivered, _ in moving])
 
 
 def entry_now(delivered: DeliveredMessage, place: Place, office: Office) -> Entry:

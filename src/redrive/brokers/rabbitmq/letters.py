@@ -3,6 +3,8 @@
 import hashlib
 from dataclasses import replace
 from datetime import datetime
+from itertools import count
+from typing import Final
 from uuid import uuid4
 
 from aiormq.abc import DeliveredMessage
@@ -13,6 +15,8 @@ from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.wire import entry_body, to_fields
 
+_NUMBERS: Final = count()  # for what one process writes within a microsecond
+
 
 def letter_parcel(letter: DeadLetter, *, dlq: str, now: datetime) -> Parcel:
     """What is written into a DLQ."""
@@ -22,7 +26,7 @@ def letter_parcel(letter: DeadLetter, *, dlq: str, now: datetime) -> Parcel:
 
 def entry_id(now: datetime) -> str:
     """An id that grows with time, so that a look can go on behind an entry that has left."""
-    return f"{to_micros(now):016x}-{uuid4().hex[:12]}"
+    return f"{to_micros(now):016x}-{next(_NUMBERS):08x}-{uuid4().hex[:8]}"
 
 
 def message_of(delivered: DeliveredMessage, *, dlq: str, now: datetime) -> Message:

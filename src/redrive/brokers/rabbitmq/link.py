@@ -7,17 +7,23 @@ held something must hear of it. Every call has an end: a server that does not an
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 import aiormq
 from aiormq.abc import AbstractChannel, AbstractConnection, DeliveredMessage
-from aiormq.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, PublishError
+from aiormq.exceptions import (
+    ChannelInvalidStateError,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+    PublishError,
+)
 
 from redrive.brokers.rabbitmq.address import Address
-from redrive.brokers.rabbitmq.errors import REFUSED, is_from_server, translate
+from redrive.brokers.rabbitmq.channels import is_open
+from redrive.brokers.rabbitmq.errors import GONE, REFUSED, is_from_server, translate
 from redrive.brokers.rabbitmq.parcel import Parcel
 from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound
 from redrive.core.event import BrokerFaulted
@@ -30,6 +36,7 @@ logging.getLogger("aiormq").setLevel(logging.CRITICAL)  # what goes wrong is tol
 PATIENCE: Final = timedelta(seconds=15)
 _AT_ONCE: Final = 200  # messages on their way to the server
 _LOOK, _LOOKS = 0.005, 100
+_UNUSABLE: Final = "the client has given up a channel that the server knows nothing of: what came on it must come again"
 
 
 class Posting(NamedTuple):
@@ -38,6 +45,18 @@ class Posting(NamedTuple):
     exchange: str
     routing_key: str
     parcel: Parcel
+
+
+class Tag(NamedTuple):
+    """A message that was delivered and is not settled."""
+
+    channel: AbstractChannel
+    number: int
+
+
+def tag_of(delivered: DeliveredMessage) -> Tag:
+    """What a message is settled by."""
+    return Tag(delivered.channel, delivered.delivery_tag or 0)
 
 
 class Link:
@@ -68,7 +87,12 @@ class Link:
             self._forget("the connection has ended")
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-        return await asyncio.shield(self._opening)
+            self._opening.add_done_callback(_looked_at)
+        opening = self._opening
+        await asyncio.wait([opening])
+        if opening.cancelled():
+            raise BrokerUnavailable("rabbitmq: the connection has ended before it was open")
+        return opening.result()
 
     async def _open(self) -> AbstractConnection:
         try:
@@ -117,14 +141,15 @@ class Link:
         except asyncio.CancelledError:
             raise BrokerUnavailable("rabbitmq: the connection has ended") from None
         except Exception as error:
+            if isinstance(error, ChannelInvalidStateError) and self._connection is asked:
+                self.drop(_UNUSABLE)
             raise translate(error) from error
 
     async def heard(self, waiting: asyncio.Future[None], channel: AbstractChannel) -> None:
         """Wait for something that comes by a channel. Raises `BrokerUnavailable` if it does not, or cannot any more."""
         closing = channel.closing
         await asyncio.wait([waiting, closing], timeout=PATIENCE.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
-        if closing.done():
-            _looked_at(closing)
+        closing.cancel()  # it only looks on
         if not waiting.done():
             raise BrokerUnavailable("rabbitmq: what was waited for has not come")
 
@@ -178,11 +203,7 @@ class Link:
         try:
             async with asyncio.timeout(PATIENCE.total_seconds()):
                 if len(calls) == 1:
-                    try:
-                        await calls[0]
-                    except Exception as error:  # noqa: BLE001 - as gather gives it
-                        return [error]
-                    return [None]
+                    return [await _outcome(calls[0])]
                 answers = await asyncio.gather(*calls, return_exceptions=True)
         except TimeoutError:
             if self._publisher is channel:
@@ -238,6 +259,30 @@ class Link:
                 self._asker = None
                 raise
 
+    async def ack(self, deliveries: Iterable[Tag]) -> None:
+        """Take messages from their queues. Nobody answers that: if it does not arrive, they come again."""
+        await self._send(deliveries, back=False)
+
+    async def give_back(self, deliveries: Iterable[Tag]) -> None:
+        """Put messages back into their queues. Nobody answers that: if it does not arrive, they are there anyway."""
+        await self._send(deliveries, back=True)
+
+    async def _send(self, deliveries: Iterable[Tag], *, back: bool) -> None:
+        """Without the client's own waiting: it waits for ever for a connection that has just ended."""
+        try:
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                for channel, tag in deliveries:
+                    if not is_open(channel):
+                        continue
+                    try:
+                        await (channel.basic_nack if back else channel.basic_ack)(tag, wait=False)
+                    except GONE:
+                        if channel.connection is self._connection:
+                            self.drop(_UNUSABLE)
+                await asyncio.sleep(0)  # the client's writer comes first: it is on its way
+        except TimeoutError:
+            self.drop(f"nothing sent within {PATIENCE.total_seconds():.0f} s")
+
     async def get(self, channel: AbstractChannel, queue: str) -> DeliveredMessage | None:
         """The next message of a queue, in our hands until it is acked or its channel ends."""
         found = await self.ask(channel.basic_get(queue))
@@ -282,6 +327,22 @@ def _is_down(connection: AbstractConnection) -> bool:
     return connection.is_closed or not connection.is_opened
 
 
+async def _outcome(call: Awaitable[object]) -> BaseException | None:
+    """How a call ended, as `gather` gives it. What a connection ends with, the client cancels: nobody else is meant."""
+    try:
+        await call
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    return None
+
+
 async def _close(connection: AbstractConnection) -> None:
-    with contextlib.suppress(Exception):
-        await asyncio.wait_for(connection.close(), 5)
+    closing = asyncio.ensure_future(connection.close())
+    closing.add_done_callback(_looked_at)
+    await asyncio.wait([closing], timeout=5)
+    closing.cancel()

@@ -3,14 +3,12 @@
 A process that dies between the two leaves both: the copy and the message. What has one key is one.
 """
 
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from redrive.brokers.rabbitmq.entry import Entry, new_id, plain_parcel
-from redrive.brokers.rabbitmq.errors import GONE
 from redrive.brokers.rabbitmq.grid import LONGEST, rounded
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.letters import letter_parcel
@@ -108,6 +106,7 @@ class Settler:
             if refused:
                 answers.append(Settled(SettleStatus.REFUSED, str(refused[0])))
             elif not step.hold.is_ours:
+                step.hold.is_lost = True
                 answers.append(LOST)
             else:
                 step.hold.answer = DONE._replace(due_at=step.due_at)
@@ -117,12 +116,11 @@ class Settler:
         return answers
 
     async def _ack(self, holds: Sequence[Hold]) -> None:
-        last = len(holds) - 1
-        for number, hold in enumerate(holds):
+        for hold in holds:
             hold.answer = hold.answer or DONE
             self._office.hands.let_go(hold)
-            with contextlib.suppress(*GONE):  # it comes again, to whoever is next
-                await hold.channel.basic_ack(hold.tag, wait=number == last)
+        await self._office.link.ack([hold.tag for hold in holds])
+        for hold in holds:
             self._freed(hold.consumer)
 
     async def _step(self, item: Settlement, hold: Hold) -> Step:
@@ -172,8 +170,8 @@ class Settler:
         for hold in holds:
             hold.is_lost = True
             self._office.hands.let_go(hold)
-            with contextlib.suppress(*GONE):
-                await hold.channel.basic_nack(hold.tag, requeue=True)
+        await self._office.link.give_back([hold.tag for hold in holds])
+        for hold in holds:
             self._freed(hold.consumer)
         for source, number in Counter(hold.source for hold in holds).items():
             await self._office.link.back_in(source, number)
@@ -187,12 +185,14 @@ class Settler:
             hold.is_lost = False
             raise
         self._office.hands.let_go(hold)
-        with contextlib.suppress(*GONE):
-            await hold.channel.basic_ack(hold.tag)
+        await self._office.link.ack([hold.tag])
 
 
 def _answer(hold: Hold) -> Settled | None:
     """What is to be said of a delivery that cannot be settled."""
     if hold.answer is not None:
         return REPEATED._replace(due_at=hold.answer.due_at)
-    return None if hold.is_ours else LOST
+    if hold.is_ours:
+        return None
+    hold.is_lost = True
+    return LOST

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.intake import Intake
 from redrive.brokers.rabbitmq.judging import Judge, entry_now
+from redrive.brokers.rabbitmq.link import tag_of
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.settling import Settler
@@ -127,20 +128,9 @@ class RabbitSubscription:
         taken = [intake.ready.popleft() for _ in range(min(limit, len(intake.ready)))]
         for each in taken:
             entry = entry_now(each, self.place, self._office)
-            tag, consumer = each.delivery_tag or 0, each.consumer_tag
-            holds.append(
-                Hold(
-                    entry,
-                    self.place,
-                    intake.source,
-                    each.channel,
-                    tag,
-                    self._options.owner,
-                    now,
-                    until,
-                    consumer=consumer,
-                )
-            )
+            hold = Hold(entry, self.place, intake.source, tag_of(each), self._options.owner, now, until)
+            hold.consumer = each.consumer_tag
+            holds.append(hold)
         if not holds:
             return ()
         try:
@@ -174,10 +164,13 @@ class RabbitSubscription:
         lost = []
         for delivery in deliveries:
             hold = delivery.token
-            if isinstance(hold, Hold) and hold.place == self.place and hold.is_ours:
+            known = isinstance(hold, Hold) and hold.place == self.place
+            if known and hold.is_ours:
                 hold.until = until
-            else:
-                lost.append(delivery)
+                continue
+            lost.append(delivery)
+            if known:
+                hold.is_lost = True  # its handler is ended: what comes back is not for it
         return lost
 
     async def release(self, deliveries: Sequence[Delivery]) -> None:

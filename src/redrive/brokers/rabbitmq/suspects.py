@@ -15,7 +15,7 @@ from redrive.brokers.process import identity, is_dead
 from redrive.brokers.rabbitmq.entry import Entry, Mark
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.judging import entry_now
-from redrive.brokers.rabbitmq.link import Posting
+from redrive.brokers.rabbitmq.link import Posting, tag_of
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.notes import Worker
 from redrive.brokers.rabbitmq.office import Office
@@ -45,7 +45,7 @@ class Suspects:
             if mark is None and found.redelivered:
                 worker = self._runner_of(entry, await self._office.notes(self._place).workers())
                 if worker is not None and self._may_be_alive(worker):
-                    await link.ask(channel.basic_nack(found.delivery_tag or 0, requeue=True))
+                    await link.give_back([tag_of(found)])
                     return None
                 mark = self._mark_of(entry, worker)
             if mark is not None:
@@ -65,7 +65,7 @@ class Suspects:
         why = obituary.text if obituary is not None and obituary.owner == mark.owner else _DIED
         crashed = entry.crashed(mark, why=why)
         await self._office.link.publish_all([Posting("", self._place.suspects, crashed.parcel())])
-        await self._office.link.ask(found.channel.basic_ack(found.delivery_tag or 0))
+        await self._office.link.ack([tag_of(found)])
 
     def _hold(self, found: DeliveredMessage, entry: Entry) -> Hold:
         now = self._office.clock.now()
@@ -73,8 +73,7 @@ class Suspects:
             entry,
             self._place,
             self._place.suspects,
-            found.channel,
-            found.delivery_tag or 0,
+            tag_of(found),
             self._options.owner,
             now,
             now + self._options.lease,
