@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from threading import Event, Thread
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from redrive.brokers.kafka import KafkaBroker
+from redrive.brokers.kafka.names import group_id
 from redrive.clock import SystemClock
 from redrive.core.delivery import Delivery
 from redrive.core.ports import Options, Subscription
@@ -21,10 +23,10 @@ def server_of(url: str) -> str:
     return url.partition("://")[2].partition("?")[0]
 
 
-def begin_topic(url: str, name: str, **settings: str) -> None:
+def begin_topic(url: str, name: str, partitions: int = 1, /, **settings: str) -> None:
     """What an administrator does."""
     admin = AdminClient({"bootstrap.servers": server_of(url)})
-    admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
 
 
 def produce(url: str, topic: str, *records: dict[str, Any]) -> None:
@@ -33,6 +35,41 @@ def produce(url: str, topic: str, *records: dict[str, Any]) -> None:
     for record in records:
         producer.produce(topic, **record)
     assert producer.flush(30) == 0
+
+
+class Guest:
+    """A member of the group that reads a queue who comes for a while, and does nothing with what it gets."""
+
+    def __init__(self, url: str, queue: str) -> None:
+        self.is_in = Event()
+        self.has_some = Event()
+        self._leaving = Event()
+        self._thread = Thread(target=self._stay, args=(url, queue))
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._leaving.set()
+        self._thread.join()
+
+    def _stay(self, url: str, queue: str) -> None:
+        settings = {
+            "bootstrap.servers": server_of(url),
+            "group.id": group_id(queue, "shop"),
+            "partition.assignment.strategy": "cooperative-sticky",
+            "enable.auto.commit": False,
+        }
+        consumer = Consumer(settings)
+        consumer.subscribe([queue], on_assign=self._assigned)
+        while not self._leaving.is_set():
+            consumer.poll(0.05)
+        consumer.close()
+
+    def _assigned(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        self.is_in.set()
+        if partitions:
+            self.has_some.set()
 
 
 async def join(broker: KafkaBroker, queue: str, owner: str = "one", **options: Any) -> Subscription:

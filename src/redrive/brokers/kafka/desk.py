@@ -38,10 +38,18 @@ class Desk:
         self._notes.resolve()
         if {*map(type, items)} == {Delivery}:
             entries = [item[_TOKEN] for item in items]  # type: ignore[misc]  # they are all deliveries
-            if self._hands.in_hand.issuperset(entries) and len({*entries}) == len(entries):
-                answers = self._carry_out(entries, (), options)
-                return [answers[entry] for entry in entries]
+            if self._hands.in_hand.issuperset(entries) and len({*entries}) == len(entries) and not options.moves:
+                return self._settle_plain(entries)
         return self._settle_others(items, options)
+
+    def _settle_plain(self, entries: Sequence[Entry]) -> list[Settled]:
+        """Successes with nothing to write, all of them in hand: one plain commit."""
+        self._notes.commit(Window.finish, entries)
+        with self._state:
+            for entry in entries:
+                entry.answer = DONE
+            self._hands.let_go(entries)
+        return [DONE] * len(entries)
 
     def _settle_others(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
         answers: dict[Any, Settled] = {}  # by token

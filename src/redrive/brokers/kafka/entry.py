@@ -29,6 +29,7 @@ from redrive.core.redrive import SendBack
 
 NOWHERE: Final = Share(("", 0), Window(0))
 _new: Final = tuple.__new__  # at a third of the cost of calling the class
+_dump: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Lease(NamedTuple):
@@ -64,15 +65,14 @@ class Entry:
 
     def failed(self, attempt: Attempt | None, *, trail: bytes, due_at: datetime) -> "Entry":
         """The same after one more failed attempt."""
-        began = self.first_attempt_at or (attempt.started_at if attempt else None)
-        return replace(
-            self,
-            failures=self.failures + 1,
-            trail=trail or self.trail,
-            first_attempt_at=began,
-            due_at=due_at,
-            lease=None,
-        )
+        again = Entry(self.message)  # `replace` costs several times as much
+        vars(again).update(vars(self), is_new=False)
+        again.failures += 1
+        again.trail = trail or self.trail
+        again.first_attempt_at = self.first_attempt_at or (attempt.started_at if attempt else None)
+        again.due_at = due_at
+        again.lease = None
+        return again
 
     def crashed(self, lease: Lease, *, why: str) -> "Entry":
         """The same after its worker died while it ran alone."""
@@ -134,7 +134,7 @@ class Entry:
             "attempts": self.attempts_allowed,
             **more,
         }
-        told = json.dumps({name: value for name, value in state.items() if value}, separators=(",", ":")).encode()
+        told = _dump({name: value for name, value in state.items() if value}).encode()
         trail = ((TRAIL, self.trail),) if self.trail else ()
         return (*message.headers, *trail, (STATE, told))
 

@@ -78,7 +78,7 @@ class Intake:
         self._consumer: Consumer | None = None
         self._thread: Thread | None = None
         self._joined = False
-        self._rejoin = False
+        self._strange: set[Place] = set()  # ours, but it is not known where to go on there
         self._closing = Event()
         self._door = Lock()
         self._orders: SimpleQueue[Callable[[Consumer], None]] = SimpleQueue()
@@ -136,8 +136,8 @@ class Intake:
             self._thread.join()
 
     def wait_until_joined(self, patience: float) -> None:
-        """Wait until it is known which partitions are ours."""
-        self._wait(lambda: self._joined, patience, what="no assignment of partitions")
+        """Wait until it is known which partitions are ours, and where to go on."""
+        self._wait(lambda: self._joined and not self._strange, patience, what="no assignment of partitions")
 
     def wait_until_read(self, patience: float) -> None:
         """Wait until everything that is in our partitions now has been read."""
@@ -198,17 +198,21 @@ class Intake:
                 self._orders.get_nowait()(consumer)
 
     def _read_some(self, consumer: Consumer) -> None:
-        if self._rejoin:  # it is not known where to begin, or to go on: once more from the start
-            self._rejoin = False
-            consumer.unsubscribe()
-            self._join(consumer)
         crowded = self._crowded_at > 0
         self._obey(consumer, wait=_IDLE if crowded else 0.0)
-        first = consumer.poll(0 if crowded else _BUSY if time.monotonic() - self._busy_at < _LATELY else _IDLE)
+        first: Any = consumer.poll(0 if crowded else _BUSY if time.monotonic() - self._busy_at < _LATELY else _IDLE)
         if first is not None:
-            self._arrived([first] if crowded else [first, *consumer.consume(_AT_ONCE, 0)])
+            share = self._shares.get(first.partition())
+            rest = [] if crowded else consumer.consume(_AT_ONCE, 0)
+            # If its partition has left and come back meanwhile, it is read again with what was before it.
+            is_current = share is self._shares.get(first.partition())
+            self._arrived([first, *rest] if is_current else rest)
             self._busy_at = time.monotonic()  # orders will follow
         self._hold_back(consumer)
+        if self._strange:
+            # By ourselves, not by leaving the group: a client that is just joining it anew would stay in it, keep what
+            # it was assigned, and never tell of that again.
+            self._begin(consumer, sorted(self._strange), again=True)
 
     def _join(self, consumer: Consumer) -> None:
         consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
@@ -218,8 +222,9 @@ class Intake:
             try:
                 self._take_in(messages)
             except BaseException:  # what was not taken in would be passed over, as if it were no message
-                self._forget([share.place for share in self._shares.values()])
-                self._rejoin = True
+                places = [share.place for share in self._shares.values()]
+                self._forget(places)
+                self._strange.update(places)
                 raise
             self._state.notify_all()
         self._membership.bell.ring()
@@ -285,19 +290,27 @@ class Intake:
 
     def _assigned(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         places: list[Place] = [(each.topic, each.partition) for each in partitions]
-        try:
-            windows = self._windows(places)
-            consumer.incremental_assign([TopicPartition(*place, windows[place].low) for place in places])
-            consumer.resume([TopicPartition(*place) for place in places])  # a pause may outlive a rebalance
-            put(consumer, windows, owner=self._membership.identity)
-        except Exception as error:  # noqa: BLE001 - whatever it is: partitions of which we know nothing are never read
-            self.say(f"{type(error).__name__}: {error}")
-            self._rejoin = True
+        if self._closing.is_set():  # what comes while we leave is passed on; the client aborts on a commit then
             return
+        try:
+            self._begin(consumer, places)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client has them, and we try again
+            self.say(f"{type(error).__name__}: {error}")
+            self._strange.update(places)
+
+    def _begin(self, consumer: Consumer, places: Sequence[Place], *, again: bool = False) -> None:
+        """Go on where the members before us left off; `again` if the client has these partitions already."""
+        windows = self._windows(places)
+        if again:
+            consumer.incremental_unassign([TopicPartition(*place) for place in places])
+        consumer.incremental_assign([TopicPartition(*place, windows[place].low) for place in places])
+        consumer.resume([TopicPartition(*place) for place in places])  # a pause may outlive a rebalance
+        put(consumer, windows, owner=self._membership.identity)
         shares = [Share(place, window) for place, window in windows.items()]
         with self._state:
             self._hands.come(shares)
             self._shares |= {share.place[1]: share for share in shares}
+            self._strange.difference_update(places)
             self._joined = True
             self._state.notify_all()
         self._membership.bell.ring()
@@ -345,6 +358,7 @@ class Intake:
         for place in places:
             self._shares.pop(place[1], None)
             self._paused.discard(place)
+            self._strange.discard(place)
         self._state.notify_all()
 
     def _faulted(self, error: KafkaError) -> None:

@@ -1,5 +1,6 @@
 """The lane of a group: the topic in which its retries wait, by how long they wait, and what is sent back to it."""
 
+from bisect import bisect_left
 from datetime import timedelta
 from typing import Final
 from zlib import crc32
@@ -23,7 +24,7 @@ COUNT: Final = len(TIERS) + 1
 
 def partition_in(partitions: int, message: Message, delay: timedelta) -> int:
     """Where in a lane of so many partitions a message waits so long: those of one key in one place."""
-    tier = sum(delay > longest for longest in TIERS)
+    tier = bisect_left(TIERS, delay)
     shards = max(partitions // COUNT, 1)
     shard = crc32(message.key if message.key is not None else message.id.encode()) % shards
     return min(tier * shards + shard, partitions - 1)

@@ -116,7 +116,7 @@ def state_in(headers: Headers) -> dict[str, Any]:
     for name, value in headers:
         if name == STATE:
             try:
-                found = json.loads(value)
+                found = json.loads(bytes(value).decode())  # its encoding need not be guessed
             except ValueError:
                 return {}
             return found if isinstance(found, dict) else {}

@@ -87,6 +87,9 @@ class Topics:
 
     def ensure(self, topic: str) -> int:
         """Begin a topic if it is not there; return how many partitions it has."""
+        count, until = self._known.get(topic, (0, 0.0))
+        if time.monotonic() <= until:
+            return count
         with suppress(QueueNotFound):
             return self.partitions(topic)
         queue = queue_of(DLQ, topic)
