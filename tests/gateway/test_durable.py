@@ -13,13 +13,22 @@ import pytest
 from redrive import ConfigError, Message, connect
 from redrive.brokers.memory import MemoryBroker
 from redrive.clock import SystemClock
-from redrive.core.errors import DeadlineExceeded, GatewayClosed, RequestRejected, RetriesExhausted
+from redrive.core.errors import (
+    DeadlineExceeded,
+    GatewayClosed,
+    QuotaExhausted,
+    RateLimited,
+    RequestIdConflict,
+    RequestRejected,
+    RetriesExhausted,
+    ServerFault,
+)
 from redrive.core.reason import Reason
 from redrive.gateway import Gateway, LLMRequest, ModelConfig
 from redrive.wiring import answering
 from tests.gateway.desk import a_desk
 from tests.gateway.durable_worker import CONCURRENCY, at_work
-from tests.gateway.fault_server import DONE, EVENTS, PATIENCE, Visit, say, words, write
+from tests.gateway.fault_server import DONE, EVENTS, PATIENCE, Visit, refuse, say, words, write
 from tests.gateway.theatre import a_request, some
 
 MODELS = {"fast": ModelConfig(base_url="http://127.0.0.1:1/v1", model_name="model-1")}
@@ -157,6 +166,108 @@ async def test_a_request_whose_deadline_has_passed_is_a_letter_and_is_not_sent(f
         await desk.gateway.aclose()
 
 
+async def test_the_caller_of_a_durable_request_gets_the_error_that_it_failed_with(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url, retry=0) as gateway:
+        desk.server.plan(say(503, headers={"x-request-id": "their-1"}))
+        with pytest.raises(RetriesExhausted) as exhausted:
+            await gateway.ask(a_request("r1"))
+        desk.server.plan(refuse(429, "insufficient_quota"))
+        with pytest.raises(QuotaExhausted) as quota:
+            await gateway.ask(a_request("r2"))
+
+    assert isinstance(exhausted.value.last, ServerFault)
+    assert (exhausted.value.status_code, exhausted.value.provider_request_id) == (503, "their-1")
+    assert (quota.value.status_code, quota.value.request_id) == (429, "r2")
+    assert exhausted.value.letter_id is not None
+    assert quota.value.letter_id is not None
+
+
+async def test_a_pause_beyond_the_deadline_of_a_durable_request_is_told_at_once(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url) as gateway:
+        desk.server.rule = lambda _: say(429, headers={"Retry-After": "3600"})
+        with pytest.raises(RateLimited) as raised:
+            await gateway.ask(a_request(deadline="30m"))
+        letter = (await desk.letter()).letter
+        with pytest.raises(RateLimited):  # the gate is closed by now: this one is not even sent
+            await gateway.ask(a_request("r2", deadline="30m"))
+
+    assert raised.value.until is not None
+    assert raised.value.letter_id == letter.letter_id
+    assert letter.reason is Reason.DEADLINE
+    assert len(desk.server.visits) == 1
+
+
+async def test_a_durable_request_whose_deadline_passes_ends_for_its_caller_though_nobody_works_on_it(file: str) -> None:
+    broker = connect(file)
+    async with Gateway(MODELS, broker=broker) as gateway:
+        with pytest.raises(DeadlineExceeded):
+            await gateway.ask(a_request(deadline=0.01))
+    await broker.aclose()
+
+
+async def test_a_durable_request_waits_behind_a_closed_gate_without_spending_attempts(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url, deadline="10s") as gateway:
+        desk.server.plan(say(429, headers={"Retry-After": "3600"}))
+        with pytest.raises(RateLimited):
+            await gateway.ask(a_request("r1", deadline="1m"))
+        await gateway.submit(a_request("r2"))
+        while not gateway.stats()["fast"].postponed:  # noqa: ASYNC110 - it is taken by a worker
+            await asyncio.sleep(0.02)
+
+        depth = await desk.broker.depth("llm.fast", group="gateway")
+        assert depth.scheduled == 0
+        assert len(desk.server.visits) == 1
+        await gateway.call_off("r2")
+
+
+async def test_another_durable_request_with_an_id_that_is_under_way_is_a_conflict(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url) as gateway:
+        desk.server.plan(write(b"", then="hang"))
+        first = await gateway.submit(a_request("r1", deadline="1m"))
+        other = LLMRequest(**{**_fields(a_request("r2")), "request_id": "r1"})
+        with pytest.raises(RequestIdConflict):
+            await gateway.submit(other)
+        joined, refused, twin = await gateway.submit_many([a_request("r1"), other, a_request("r3")])
+
+        assert isinstance(refused.exception(), RequestIdConflict)
+        assert not first.done()
+        assert (await twin).request_id == "r3"
+        await gateway.call_off("r1")
+        assert first.cancelled()
+        assert joined.cancelled()
+
+
+async def test_two_requests_with_one_id_get_no_answer_of_each_other(url: str) -> None:
+    other = LLMRequest(**{**_fields(a_request("r2")), "request_id": "r1"})
+    async with a_desk(url) as desk, at_work(desk.url, desk.server.url) as gateway:
+        assert (await gateway.ask(a_request("r1"))).text == "hello"
+        with pytest.raises(RequestIdConflict) as raised:
+            await gateway.ask(other)
+
+        assert (await desk.letter()).letter.reason is Reason.REJECTED
+        assert raised.value.request_id == "r1"
+        assert [visit.said for visit in desk.server.visits] == ["r1"]
+        assert (await gateway.ask(a_request("r1"))).text == "hello"
+
+
+async def test_a_letter_of_another_request_with_the_same_id_is_not_told_to_who_waits(file: str) -> None:
+    other = LLMRequest(**{**_fields(a_request("r2")), "request_id": "r1"})
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url) as gateway:
+        desk.server.plan(write(b"", then="hang"))
+        first = await gateway.submit(a_request("r1"))
+        await desk.server.arrived(1)
+        await desk.gateway.submit(other)  # in another process, as it were
+        assert (await desk.letter()).letter.error_type == "redrive.RequestIdConflict"
+        await gateway.ask(a_request("r3"))
+
+        assert not first.done()
+        await gateway.call_off("r1")
+
+
+def _fields(request: LLMRequest) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in LLMRequest.__dataclass_fields__}
+
+
 async def test_a_request_that_was_called_off_is_neither_sent_nor_a_letter(url: str) -> None:
     async with a_desk(url) as desk:
         waiting = desk.gateway.wait(await desk.gateway.submit(a_request()))
@@ -206,7 +317,8 @@ async def _submitted(broker: str, base_url: str) -> asyncio.Future[Any]:
 async def test_a_failed_attempt_gives_nothing_up_that_was_answered_meanwhile(file: str) -> None:
     async with a_desk(file) as desk, at_work(desk.url, desk.server.url, retry=0) as gateway:
         assert gateway.durable is not None
-        kept = replace(await gateway.ask(a_request("r2")), request_id="r1").to_json()
+        other = await gateway.ask(a_request("r2"))
+        kept = replace(other, request_id="r1", fingerprint=a_request().fingerprint).to_json()
 
         async def answered_elsewhere(visit: Visit) -> None:
             assert gateway.durable is not None

@@ -109,6 +109,7 @@ async def test_models_and_health_are_shown() -> None:
         (b"{}", {}, "messages"),
         (json.dumps({"model": "slow", "messages": MESSAGES}).encode(), {}, "expected one of fast"),
         (json.dumps({"model": "fast", "messages": MESSAGES}).encode(), {"X-Priority": "urgent"}, "X-Priority"),
+        (json.dumps({"model": "fast", "messages": MESSAGES}).encode(), {"X-Priority": "9" * 5000}, "X-Priority"),
         (json.dumps({"model": "fast", "messages": MESSAGES}).encode(), {"X-Deadline": "soon"}, "deadline"),
         (json.dumps({"model": "fast", "messages": MESSAGES}).encode(), {"Content-Type": "text/plain"}, "Content-Type"),
     ],

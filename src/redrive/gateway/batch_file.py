@@ -1,7 +1,8 @@
 """A file of requests answered into a file of answers: again and again, until nothing is left that failed."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -14,6 +15,10 @@ from redrive.gateway.request import LLMRequest, LLMResponse
 
 AT_ONCE: Final = 1000
 """So many requests of a file are under way at a time, whatever its size."""
+
+_TOLD: Final = 10  # mistakes of one kind at a time
+_STATUSES: Final = ("answered", "failed")
+_BEGINNING: Final = b'{"request_id":'
 
 _OURS: Final = frozenset({"request_id", "custom_id", "agent_id", "model", "messages", "priority", "deadline"})
 
@@ -34,7 +39,7 @@ class BatchFile:
     A line is a request: `messages`, and if need be `request_id` (else the line's number), `model`, `agent_id`,
     `priority`, `deadline`; whatever else it has are parameters. A line of answers has the request's id, and the answer
     or the error. Run again, it sends only what has no answer yet: an answers file has one line for a request at most,
-    and one that a crash has cut short counts as none.
+    and one that a crash has cut short counts as none. A file that holds anything else is left as it is.
     """
 
     def __init__(self, requests: Path, answers: Path, *, model: str) -> None:
@@ -43,24 +48,33 @@ class BatchFile:
         self._model = model
 
     async def run(self, gateway: Gateway, *, progress: Callable[[Tally], None] = lambda _: None) -> Tally:
-        """Send what has no answer; return how it went. Raises `ConfigError` for a file that cannot be read."""
+        """Send what has no answer; return how it went.
+
+        Raises `ConfigError` for a file that cannot be read or written, for two requests with one id, and for answers
+        that are none.
+        """
+        asked = await asyncio.to_thread(self._asked)
         known = await asyncio.to_thread(self._answered)
-        tally = Tally(before=len(known))
-        slots = asyncio.Semaphore(AT_ONCE)
-        with self._opened() as lines, self._answers.open("ab") as out:
-            async with asyncio.TaskGroup() as group:
-                for number, line in enumerate(lines, 1):
-                    if not line.strip():
-                        continue
-                    tally.total += 1
-                    row = _row(line)
-                    request_id = _id_of(row, number)
-                    if request_id in known:
-                        continue
-                    await slots.acquire()
-                    task = group.create_task(self._one(gateway, row, request_id, out, tally))
-                    task.add_done_callback(lambda _: slots.release())
-                    task.add_done_callback(lambda _: progress(tally))
+        tally = Tally(total=len(asked), before=len(asked & known))
+        try:
+            with self._opened() as lines, self._answers.open("ab") as out:
+                async with asyncio.TaskGroup() as group:
+                    slots = asyncio.Semaphore(AT_ONCE)
+                    for number, row in _rows(lines):
+                        request_id = _id_of(row, number)
+                        if request_id in known:
+                            continue
+                        await slots.acquire()
+                        task = group.create_task(self._one(gateway, row, request_id, out, tally))
+                        task.add_done_callback(lambda _: slots.release())
+                        task.add_done_callback(lambda _: progress(tally))
+        except OSError as error:
+            raise self._unwritten(error) from error
+        except ExceptionGroup as errors:
+            disk = next((error for error in errors.exceptions if isinstance(error, OSError)), None)
+            if disk is None:
+                raise
+            raise self._unwritten(disk) from errors
         progress(tally)
         return tally
 
@@ -92,25 +106,68 @@ class BatchFile:
         )
 
     def _opened(self) -> IO[bytes]:
+        if self._requests.exists() and not self._requests.is_file():
+            raise ConfigError(f"{self._requests}: expected a file: it is read twice")
         try:
             return self._requests.open("rb")
         except OSError as error:
             raise ConfigError(f"{self._requests}: cannot be read: {error.strerror}") from error
 
+    def _asked(self) -> set[str]:
+        """The ids of all requests."""
+        asked: set[str] = set()
+        mistakes: list[str] = []
+        with self._opened() as lines:
+            for number, row in _rows(lines):
+                request_id = _id_of(row, number)
+                if request_id in asked and len(mistakes) < _TOLD:
+                    mistakes.append(f"{self._requests}: line {number}: expected an id of its own, got {request_id!r}")
+                asked.add(request_id)
+        if mistakes:
+            raise ConfigError(mistakes)
+        return asked
+
     def _answered(self) -> set[str]:
         """The requests that have an answer; errors and lines cut short are taken out of the file of answers."""
         if not self._answers.exists():
             return set()
-        kept: dict[str, bytes] = {}
-        with self._answers.open("rb") as file:
-            for line in file:
-                row = _row(line)
-                if row is not None and row.get("status") == "answered" and line.endswith(b"\n"):
-                    kept.setdefault(str(row.get("request_id")), line)
+        if not self._answers.is_file():
+            raise ConfigError(f"{self._answers}: expected a file of answers")
+        known: set[str] = set()
         new = self._answers.with_name(f"{self._answers.name}.new")
-        new.write_bytes(b"".join(kept.values()))
-        new.replace(self._answers)
-        return {*kept}
+        try:
+            with self._answers.open("rb") as file, new.open("wb") as kept:
+                for number, line in enumerate(file, 1):
+                    row = self._checked(line, number)
+                    request_id = str(row.get("request_id"))
+                    if row.get("status") == "answered" and request_id not in known:
+                        known.add(request_id)
+                        kept.write(line)
+                kept.flush()
+                os.fsync(kept.fileno())
+            new.replace(self._answers)
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            new.unlink(missing_ok=True)
+        return known
+
+    def _checked(self, line: bytes, number: int) -> dict[str, Any]:
+        """What a line of ours says; nothing, if it was cut short. Raises `ConfigError` for one that is not ours."""
+        row = _row(line) if line.endswith(b"\n") else None
+        if row is not None and "request_id" in row and row.get("status") in _STATUSES:
+            return row
+        if not line.endswith(b"\n") and line[: len(_BEGINNING)] == _BEGINNING[: len(line)]:
+            return {}
+        raise ConfigError(f"{self._answers}: line {number} is no answer: expected a file of answers, or none yet")
+
+    def _unwritten(self, error: OSError) -> ConfigError:
+        return ConfigError(f"{self._answers}: cannot be written: {error.strerror}")
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """What the lines say that are not empty, with their numbers."""
+    return ((number, _row(line)) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

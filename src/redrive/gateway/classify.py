@@ -13,6 +13,7 @@ from redrive.core.errors import (
     GatewayError,
     QuotaExhausted,
     RateLimited,
+    RequestIdConflict,
     RequestRejected,
     ServerFault,
     StreamInterrupted,
@@ -25,7 +26,7 @@ from redrive.gateway.told import told_by
 from redrive.gateway.transport import Reply
 from redrive.gateway.wire import Answer, Wire
 
-PERMANENT: Final[tuple[Rule, ...]] = (RequestRejected, QuotaExhausted, StreamInterrupted)
+PERMANENT: Final[tuple[Rule, ...]] = (RequestRejected, QuotaExhausted, StreamInterrupted, RequestIdConflict)
 RETRYABLE: Final[tuple[Rule, ...]] = (RateLimited, ServerFault, TransportFault, BadAnswer)
 
 _WORDS: Final = 300  # of the provider's own, in an error

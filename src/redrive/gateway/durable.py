@@ -1,27 +1,34 @@
 """The durable gateway, seen by its callers: requests are persisted, and answers picked up by their ids."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
+from redrive.core.attempt import Attempt
 from redrive.core.duration import Duration, as_duration
 from redrive.core.errors import (
+    AttemptTimeout,
     ConfigError,
     DeadlineExceeded,
     GatewayClosed,
     GatewayError,
+    RateLimited,
+    RequestIdConflict,
     RequestRejected,
     RetriesExhausted,
+    TransportFault,
 )
-from redrive.core.event import Event, LetterWritten
+from redrive.core.event import BatchSettled, Event, LetterWritten
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.ports import Broker, Clock
 from redrive.core.ports.answers import Answers, KeepsAnswers
 from redrive.core.ports.tracing import Tracing
 from redrive.core.reason import Reason
+from redrive.gateway.endings import because
 from redrive.gateway.request import LLMRequest, LLMResponse
 from redrive.gateway.router import Pending, ResponseRouter
 from redrive.gateway.ticket import headers_of, queue_of
@@ -31,6 +38,20 @@ LAST_LOOK: Final = timedelta(seconds=1)
 
 CALLED_OFF: Final = b""
 """What is kept in place of an answer that nobody wants any more: a worker that finds it sends nothing."""
+
+PATIENCE: Final = timedelta(seconds=2)
+"""How long after a deadline its caller waits for a word of what became of the request."""
+
+_UNSURE: Final = (TransportFault.__name__, AttemptTimeout.__name__)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A request that somebody here waits for: what it asks, until when, and how its last attempt here has failed."""
+
+    fingerprint: str
+    ends_at: datetime | None
+    failure: GatewayError | None = None
 
 
 class DurableGateway:
@@ -46,6 +67,7 @@ class DurableGateway:
         self.answers = answers
         self.clock = clock
         self._router = ResponseRouter()
+        self._wanted: dict[str, _Wanted] = {}
         self._looking: asyncio.Task[None] | None = None
 
     async def submit(self, request: LLMRequest) -> str:
@@ -63,6 +85,18 @@ class DurableGateway:
             await self.broker.publish(queue, messages)
         return [request.request_id for request in requests]
 
+    def refuse_other(self, request: LLMRequest) -> None:
+        """Raise `RequestIdConflict` if somebody here waits for the answer to another request with the same id."""
+        wanted = self._wanted.get(request.request_id)
+        if wanted is not None and wanted.fingerprint != request.fingerprint:
+            raise _named(RequestIdConflict("another request with this id is under way"), request.request_id)
+
+    def want(self, request: LLMRequest) -> Pending:
+        """The future of the answer to a request that was submitted here, which also ends soon after its deadline."""
+        ends_at = None if request.deadline is None else self.clock.now() + request.deadline
+        self._wanted.setdefault(request.request_id, _Wanted(request.fingerprint, ends_at))
+        return self.wait(request.request_id)
+
     def wait(self, request_id: str) -> Pending:
         """The future of an answer. Cancelling it ends the waiting, not the request.
 
@@ -70,6 +104,7 @@ class DurableGateway:
         written it knows nothing.
         """
         future = self._router.register(request_id)
+        future.add_done_callback(lambda _: self._forget(request_id))
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look())
         return future
@@ -103,15 +138,28 @@ class DurableGateway:
 
     def arrived(self, response: LLMResponse) -> None:
         """An answer was kept by a worker of this process."""
-        if response.request_id in self._router:
+        wanted = self._wanted.get(response.request_id)
+        if response.request_id in self._router and not (wanted and is_other(response, wanted.fingerprint)):
             self._router.resolve(response.request_id, response)
+
+    def failed(self, request: LLMRequest, error: GatewayError) -> None:
+        """An attempt of a worker of this process has failed so: if it was the last, its caller is told."""
+        wanted = self._wanted.get(request.request_id)
+        if wanted is not None and wanted.fingerprint == request.fingerprint:
+            wanted.failure = error
 
     def hear(self, event: Event) -> None:
         """Hear of a letter that a worker of this process has written: the request has ended in an error."""
-        if isinstance(event, LetterWritten):
-            request_id = name_of(event.letter.headers)
-            if request_id in self._router:
-                self._router.resolve_error(request_id, _named(_error_of(event.letter), request_id))
+        if isinstance(event, BatchSettled):
+            for written in event.written():
+                self.hear(written)
+        if not isinstance(event, LetterWritten):
+            return
+        letter, request_id = event.letter, name_of(event.letter.headers)
+        wanted = self._wanted.get(request_id)
+        if request_id in self._router and (wanted is None or _is_about(letter, wanted.fingerprint)):
+            error = _error_of(letter, None if wanted is None else wanted.failure)
+            self._router.resolve_error(request_id, _named(error, request_id))
 
     async def aclose(self) -> None:
         """Nobody waits any more: futures that are left end as `GatewayClosed`. Their requests go on. Idempotent."""
@@ -133,6 +181,7 @@ class DurableGateway:
             began = self.clock.now()
             for request_id in self._router.names():
                 await self._look_for(request_id)
+            self._end_late()
             took = self.clock.now() - began
             pause = max(min(pause * 2, LAST_LOOK), took * 9)
 
@@ -144,8 +193,26 @@ class DurableGateway:
         except Exception:  # noqa: BLE001 - answers that cannot be had now are asked for again
             return
         else:
-            if found is not None:
+            wanted = self._wanted.get(request_id)
+            if found is None:
+                return
+            if wanted is not None and is_other(found, wanted.fingerprint):
+                conflict = RequestIdConflict("another request with this id was answered")
+                self._router.resolve_error(request_id, _named(conflict, request_id))
+            else:
                 self._router.resolve(request_id, found)
+
+    def _end_late(self) -> None:
+        """End the waiting for those whose deadline has passed, whether or not anybody works on them."""
+        now = self.clock.now()
+        for request_id, wanted in [*self._wanted.items()]:
+            if wanted.ends_at is not None and wanted.ends_at + PATIENCE <= now:
+                error = DeadlineExceeded("the deadline has passed, and nobody has said what became of the request")
+                self._router.resolve_error(request_id, _named(error, request_id))
+
+    def _forget(self, request_id: str) -> None:
+        if not self._router.is_wanted(request_id):
+            self._wanted.pop(request_id, None)
 
 
 def answers_of(broker: Broker) -> Answers:
@@ -160,17 +227,40 @@ def name_of(headers: Sequence[tuple[str, bytes]]) -> str:
     return next((value.decode("utf-8", "replace") for name, value in headers if name == "request_id"), "")
 
 
-def _error_of(letter: DeadLetter) -> GatewayError:
-    """What the caller of a request is told that has become a letter."""
+def is_other(answer: LLMResponse, fingerprint: str) -> bool:
+    """Whether an answer is to another request than the one with this fingerprint; of some nobody knows."""
+    return answer.fingerprint not in ("", fingerprint)
+
+
+def may_have_run(attempts: Iterable[Attempt]) -> bool:
+    """Whether one of these attempts ended without a reply: the provider may have done it."""
+    return any(attempt.error_type.rpartition(".")[2] in _UNSURE for attempt in attempts)
+
+
+def _is_about(letter: DeadLetter, fingerprint: str) -> bool:
+    """Whether a letter is of the request with this fingerprint, as far as its payload can be read."""
+    try:
+        return letter.payload is None or LLMRequest.from_json(letter.payload).fingerprint == fingerprint
+    except GatewayError:
+        return True
+
+
+def _error_of(letter: DeadLetter, failure: GatewayError | None) -> GatewayError:
+    """What the caller of a request is told that has become a letter; `failure` is the last one, where it was here."""
     text = f"{letter.error_type}: {letter.error_message}"[:500]
     error: GatewayError
-    if letter.reason is Reason.DEADLINE:
-        error = DeadlineExceeded(text)
-    elif letter.reason is Reason.ATTEMPTS_EXHAUSTED:
-        error = RetriesExhausted(f"{letter.retry_count} attempts failed, the last one with {text}")
+    if letter.reason is Reason.REJECTED:
+        error = failure or RequestRejected(text)
+    elif letter.reason is Reason.DEADLINE:
+        told = isinstance(failure, RateLimited) and failure.until is not None
+        error = failure if told and failure is not None else DeadlineExceeded(text)
     else:
-        error = RequestRejected(text)
-    error.code, error.letter_id = letter.error_code, letter.letter_id
+        error = RetriesExhausted(f"{letter.retry_count} attempts failed, the last one with {text}")
+        error.last = failure
+    if failure is not None and error is not failure:
+        because(error, failure)
+    error.code, error.letter_id = letter.error_code or error.code, letter.letter_id
+    error.possibly_executed = error.possibly_executed or may_have_run(letter.attempts)
     if isinstance(error, RetriesExhausted | DeadlineExceeded):
         error.attempts = letter.retry_count
     return error

@@ -22,6 +22,8 @@ def rows_of(event: Event, *, postpone_after: timedelta) -> Rows:
         for item in event.again:
             if item.attempt is not None and isinstance(item.outcome, RetryLater):
                 yield "retries", _retried(item, item.attempt, item.outcome, postpone_after=postpone_after)
+        for letter in event.letters:
+            yield "errors", _given_up(letter)
     elif isinstance(event, LetterWritten):
         yield "errors", _given_up(event.letter)
 

@@ -47,7 +47,7 @@ def given_up(error: GatewayError, reason: Reason, ticket: Ticket) -> GatewayErro
         last = RetriesExhausted(f"{ticket.failures} attempts failed, the last one with {error}"[:500])
         last.last = error
     last.attempts = ticket.failures
-    return _because(last, error)
+    return because(last, error)
 
 
 def too_late(error: GatewayError, due_at: datetime, ticket: Ticket) -> GatewayError:
@@ -56,10 +56,10 @@ def too_late(error: GatewayError, due_at: datetime, ticket: Ticket) -> GatewayEr
         limited = RateLimited(f"the provider asks to wait beyond the deadline, until {due_at.isoformat()}")
         limited.until = due_at
         limited.retry_after = error.retry_after
-        return _because(limited, error)
+        return because(limited, error)
     late = DeadlineExceeded("the next attempt would come after the deadline")
     late.attempts = ticket.failures
-    return _because(late, error)
+    return because(late, error)
 
 
 def expired(ticket: Ticket) -> GatewayError:
@@ -71,7 +71,8 @@ def expired(ticket: Ticket) -> GatewayError:
     return error
 
 
-def _because(error: GatewayError, cause: GatewayError) -> GatewayError:
+def because(error: GatewayError, cause: GatewayError) -> GatewayError:
+    """The error, which says what its cause has said."""
     error.__cause__ = cause
     error.status_code, error.code = cause.status_code, cause.code
     error.provider_request_id = cause.provider_request_id

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from redrive.core.attempt import load_trail
 from redrive.core.delivery import Delivery
-from redrive.core.errors import AttemptTimeout, DeadlineExceeded, RateLimited, RetriesExhausted, TransportFault
+from redrive.core.errors import (
+    DeadlineExceeded,
+    GatewayError,
+    RateLimited,
+    RequestIdConflict,
+    RetriesExhausted,
+    ServerFault,
+)
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp
 from redrive.core.policy import RetryPolicy, RetrySpec
@@ -16,13 +23,13 @@ from redrive.core.ports import Clock
 from redrive.core.ports.answers import Answers
 from redrive.core.reason import Reason
 from redrive.gateway.classify import with_rules
+from redrive.gateway.durable import CALLED_OFF, is_other, may_have_run
 from redrive.gateway.gateway import Gateway
 from redrive.gateway.letters import KIND
 from redrive.gateway.model import ModelConfig
 from redrive.gateway.request import LLMRequest, LLMResponse
 
 SOON: Final = timedelta(milliseconds=1)
-_UNSURE: Final = (TransportFault.__name__, AttemptTimeout.__name__)
 
 
 def consumer_options(retry: RetrySpec, model: ModelConfig) -> Mapping[str, Any]:
@@ -41,7 +48,7 @@ class Executor:
     The gateway brings limits, fairness and the wire. An answer
     is kept before its message is acked: if the process dies in between, the message comes again, finds the answer
     there, and is not sent again. Nor is one that was called off. What the handler raises is the attempt's error, by
-    which the worker's policy decides; `arrived` is told of answers that are kept.
+    which the worker's policy decides; `arrived` is told of answers that are kept, `failed` of errors.
     """
 
     def __init__(
@@ -51,28 +58,47 @@ class Executor:
         *,
         clock: Clock,
         arrived: Callable[[LLMResponse], None] = lambda _: None,
+        failed: Callable[[LLMRequest, GatewayError], None] = lambda _, __: None,
     ) -> None:
         self._gateway = gateway
         self._answers = answers
         self._clock = clock
         self._arrived = arrived
+        self._failed = failed
 
     async def handle(self, message: Message, delivery: Delivery) -> None:
         """Answer the request in a message. Raises the `GatewayError` of the attempt, `GiveUp` after its deadline."""
         request = LLMRequest.from_json(message.body)
-        if await self._answers.get(request.request_id) is not None:
+        if await self._has_answer(request):
             return
         try:
             response = await self._attempt(request, _ends_at(request, message, delivery), failures=delivery.failures)
-        except (Exception, asyncio.CancelledError):
+        except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
-            if (task is not None and task.cancelling()) or await self._answers.get(request.request_id) is None:
+            if (task is not None and task.cancelling()) or not await self._has_answer(request):
+                self._tell(request, error)
                 raise
             return  # answered meanwhile by another worker, or called off: there is nothing left to give up
         possibly = response.possibly_executed or _may_have_run(delivery)
-        kept = replace(response, attempts=delivery.attempt, possibly_executed=possibly)
+        kept = replace(response, attempts=delivery.attempt, possibly_executed=possibly, fingerprint=request.fingerprint)
         await self._answers.put(request.request_id, kept.to_json())
         self._arrived(kept)
+
+    async def _has_answer(self, request: LLMRequest) -> bool:
+        """Whether it was answered, or called off. Raises `RequestIdConflict` if another one with its id was."""
+        found = await self._answers.get(request.request_id)
+        if found is None or found == CALLED_OFF:
+            return found is not None
+        if is_other(LLMResponse.from_json(found), request.fingerprint):
+            conflict = RequestIdConflict("another request with this id was answered")
+            self._tell(request, conflict)
+            raise conflict
+        return True
+
+    def _tell(self, request: LLMRequest, error: BaseException) -> None:
+        cause = error.__cause__ if isinstance(error, GiveUp) else error
+        if isinstance(cause, GatewayError):
+            self._failed(request, cause)
 
     async def _attempt(self, request: LLMRequest, ends_at: datetime | None, *, failures: int) -> LLMResponse:
         if ends_at is not None:
@@ -82,23 +108,27 @@ class Executor:
             request = request.within(left)
         try:
             return await self._gateway.attempt(request, failures=failures)
-        except RetriesExhausted as error:
-            raise error.last or error from None
-        except DeadlineExceeded as error:
-            if ends_at is not None:
-                raise _late(str(error)) from error
-            raise
-        except RateLimited as error:
-            if ends_at is not None and error.until is not None and error.until >= ends_at:
-                raise _late(str(error)) from error
-            raise
+        except GatewayError as error:
+            failure = (error.last or error) if isinstance(error, RetriesExhausted) else error
+            if ends_at is not None and self._is_late(failure, ends_at):
+                raise _late(str(failure)) from failure
+            raise failure from None
+
+    def _is_late(self, failure: GatewayError, ends_at: datetime) -> bool:
+        """Whether the deadline leaves no time for another attempt, as far as the provider has said when."""
+        if isinstance(failure, DeadlineExceeded):
+            return True
+        if failure.retry_after is None or not isinstance(failure, RateLimited | ServerFault):
+            return False
+        due_at = self._clock.now() + min(failure.retry_after, self._gateway.policy.told_cap)
+        if isinstance(failure, RateLimited) and due_at >= ends_at:
+            failure.until = failure.until or due_at
+        return due_at >= ends_at
 
 
 def _may_have_run(delivery: Delivery) -> bool:
     """Whether a provider may have done this before: a worker died over it, or an attempt ended without a reply."""
-    if delivery.alone or delivery.crashes:
-        return True
-    return any(attempt.error_type.rpartition(".")[2] in _UNSURE for attempt in load_trail(delivery.trail))
+    return bool(delivery.alone or delivery.crashes) or may_have_run(load_trail(delivery.trail))
 
 
 def _ends_at(request: LLMRequest, message: Message, delivery: Delivery) -> datetime | None:

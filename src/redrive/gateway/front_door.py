@@ -1,6 +1,7 @@
 """The front door: an OpenAI-compatible endpoint, so that any client gets the gateway's manners by its base URL."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,6 +20,7 @@ PORT: Final = 8801
 LARGEST: Final = 32 * 1024 * 1024
 
 _JSON: Final = "application/json"
+_PRIORITY: Final = re.compile(r"-?[0-9]{1,9}")
 _OURS: Final = frozenset({"model", "messages", "stream"})
 _ENDED: Final = b"data: [DONE]\n\n"
 
@@ -130,7 +132,7 @@ def _decoded(raw: bytes) -> dict[str, Any]:
 def _request(body: Mapping[str, Any], headers: Mapping[str, str]) -> LLMRequest:
     """The request that a call makes. Raises `RequestRejected`."""
     priority = headers.get("X-Priority", "0")
-    if not priority.removeprefix("-").isdecimal():
+    if not _PRIORITY.fullmatch(priority):
         raise RequestRejected(f"X-Priority: expected a whole number, got {priority[:40]!r}")
     return LLMRequest(
         agent_id=headers.get("X-Agent-Id") or str(body.get("user") or "anonymous"),

@@ -134,7 +134,9 @@ class Gateway:
         line = self._line(request)
         ask = self._asked(line, request)
         if self.durable is not None and keep:
-            return self.durable.wait(await self.durable.submit(request))
+            self.durable.refuse_other(request)
+            await self.durable.submit(request)
+            return self.durable.want(request)
         return self._join(ask) or await self._accept(line, ask, wait=wait)
 
     async def attempt(self, request: LLMRequest, *, failures: int = 0) -> LLMResponse:
@@ -177,13 +179,17 @@ class Gateway:
             yield stream
 
     async def submit_many(self, requests: Sequence[LLMRequest]) -> Sequence[Pending]:
-        """Accept requests; return their futures, in order. The future of one that is refused has the error in it."""
+        """Accept requests; return their futures, in order. The future of one that is refused has the error in it.
+
+        Who is cancelled here calls off what was accepted, unless it was persisted.
+        """
         if self.durable is None:
-            return [await self._submitted(request) for request in requests]
-        ended = [self._refusal(request) for request in requests]
-        good = [request for request, future in zip(requests, ended, strict=True) if future is None]
-        names = iter(await self.durable.submit_many(good))
-        return [self.durable.wait(next(names)) if future is None else future for future in ended]
+            return await self._submitted_all(requests)
+        asked: dict[str, str] = {}
+        ended = [self._refusal(request, asked, self.durable) for request in requests]
+        pairs = [*zip(requests, ended, strict=True)]
+        await self.durable.submit_many([request for request, future in pairs if future is None])
+        return [self.durable.want(request) if future is None else future for request, future in pairs]
 
     def cancel(self, request_id: str) -> bool:
         """Call a request off, for all who wait for it; False if there is none under way in this process."""
@@ -202,8 +208,12 @@ class Gateway:
 
     def stats(self) -> dict[str, ModelStats]:
         """How things stand, by model."""
-        dropped = 0 if self._journal is None else self._journal.dropped
-        return {name: stats_of(line, self._accounts[name], dropped=dropped) for name, line in self._lines.items()}
+        if not self._lines:
+            return {}
+        dropped, now = 0 if self._journal is None else self._journal.dropped, self._around.clock.now()
+        return {
+            name: stats_of(line, self._accounts[name], dropped=dropped, now=now) for name, line in self._lines.items()
+        }
 
     def wire_of(self, model: str) -> str | None:
         """The form in which a model is spoken to; None if there is none of this name."""
@@ -271,7 +281,7 @@ class Gateway:
         """Take a request in, as soon as there is room."""
         request = ask.request
         made_at = now = self._around.clock.now()
-        allowed = request.deadline or line.config.deadline
+        allowed = request.deadline or (None if ask.once else line.config.deadline)
         deadline_at = None if allowed is None else made_at + allowed
         if line.room.locked():
             if not wait:
@@ -306,11 +316,24 @@ class Gateway:
         try:
             await acquiring
         except asyncio.CancelledError as error:
+            if acquiring.done() and not acquiring.cancelled():
+                line.room.release()  # it was there in the very moment in which nobody wanted it any more
             if "late" not in error.args:
                 raise
             raise _named(DeadlineExceeded("the deadline passed before there was room in the queue"), request) from None
         finally:
             self._around.alarms.call_off(alarm)
+
+    async def _submitted_all(self, requests: Sequence[LLMRequest]) -> Sequence[Pending]:
+        futures: list[Pending] = []
+        try:
+            for request in requests:
+                futures.append(await self._submitted(request))  # noqa: PERF401 - what was accepted is to be known
+        except asyncio.CancelledError:
+            for future in futures:
+                future.cancel()
+            raise
+        return futures
 
     async def _submitted(self, request: LLMRequest) -> Pending:
         try:
@@ -318,10 +341,13 @@ class Gateway:
         except GatewayError as error:
             return refused(error)
 
-    def _refusal(self, request: LLMRequest) -> Pending | None:
-        """The future of a request that can never be sent; None for any other."""
+    def _refusal(self, request: LLMRequest, asked: dict[str, str], durable: DurableGateway) -> Pending | None:
+        """The future of a request that is not accepted; None for any other, which is added to what is `asked`."""
         try:
             self._asked(self._line(request), request)
+            durable.refuse_other(request)
+            if asked.setdefault(request.request_id, request.fingerprint) != request.fingerprint:
+                raise _named(RequestIdConflict("another of these requests has this id"), request)
         except GatewayError as error:
             return refused(error)
         return None

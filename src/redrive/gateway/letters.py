@@ -1,6 +1,7 @@
 """The dead letters of requests: the same as those of messages, of the kind `llm`."""
 
 import asyncio
+import logging
 import os
 import platform
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from redrive.core.privacy import PrivacyFilter
 from redrive.core.reason import Reason
 from redrive.gateway.surroundings import Surroundings
 from redrive.gateway.ticket import Ticket
+
+log = logging.getLogger(__name__)
 
 KIND: Final = "llm"
 PATIENCE: Final = timedelta(seconds=30)
@@ -37,9 +40,15 @@ class LetterWriter:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def write(self, ticket: Ticket, error: GatewayError, *, reason: Reason, then: Written) -> None:
-        """Write the letter of a request that is given up with `error`; `then` is always called, once."""
-        letter = letter_of(ticket, error, reason=reason, now=self._around.clock.now())
-        task = asyncio.get_running_loop().create_task(self._dlq.send(letter))
+        """Write the letter of a request that is given up with `error`; `then` is always called, once, and later."""
+        loop = asyncio.get_running_loop()
+        try:
+            letter = letter_of(ticket, error, reason=reason, now=self._around.clock.now())
+        except Exception as mistake:  # a caller can still change what is in its request: it must end all the same
+            log.exception("a request of the gateway cannot be said in a letter")
+            loop.call_soon(then, None, _words(mistake))
+            return
+        task = loop.create_task(self._dlq.send(letter))
         self._tasks.add(task)
         alarm = self._around.alarms.at(self._around.clock.now() + PATIENCE, task.cancel)
 
@@ -54,6 +63,7 @@ class LetterWriter:
 
     async def settle(self) -> None:
         """Wait until no letter is under way."""
+        await asyncio.sleep(0)  # of one that could not be written is told in the next turn of the loop
         while self._tasks:
             await asyncio.wait(self._tasks)
             await asyncio.sleep(0)  # what is to be done then is done in callbacks

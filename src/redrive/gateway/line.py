@@ -20,7 +20,7 @@ from redrive.gateway.letters import LetterWriter
 from redrive.gateway.limits import LATER, Limits, is_fault
 from redrive.gateway.model import ModelConfig
 from redrive.gateway.queue import FairQueue
-from redrive.gateway.request import LLMRequest
+from redrive.gateway.request import LLMRequest, encode
 from redrive.gateway.router import ResponseRouter
 from redrive.gateway.send_window import SendWindow
 from redrive.gateway.surroundings import Surroundings
@@ -68,6 +68,8 @@ class Line:
     def asked(self, request: LLMRequest, *, stream: bool = False) -> Ask:
         """The request as it will be sent. Raises `RequestRejected` for one that can never be."""
         body = self._desks.exchange.body(request, stream=stream)
+        if request.metadata:
+            encode(request.metadata)  # which is not sent, but is to be in a letter
         most = self.config.tokens_per_minute
         if most is None:
             return Ask(request, body)

@@ -2,10 +2,12 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from redrive.core.errors import ConfigError
-from redrive.gateway.model import ModelConfig
+from redrive.gateway.model import ModelConfig, read_models
+
+_FITS: Final = "http://a"  # in place of what is missing, so that the rest can be looked at
 
 
 def read_models_file(path: Path) -> dict[str, ModelConfig]:
@@ -28,9 +30,20 @@ def read_models_file(path: Path) -> dict[str, ModelConfig]:
         raise ConfigError(f"{path}: expected a table [models.NAME] at least")
     mistakes: list[str] = []
     models = {name: _model(name, table, mistakes) for name, table in tables.items()}
+    good = {name: model for name, model in models.items() if model is not None}
     if mistakes:
-        raise ConfigError(mistakes)
-    return {name: model for name, model in models.items() if model is not None}
+        raise ConfigError([*mistakes, *_beside(good)])
+    return good
+
+
+def _beside(good: dict[str, ModelConfig]) -> list[str]:
+    """The mistakes of models that are well made: their names, keys and scopes."""
+    try:
+        if good:
+            read_models(good)
+    except ConfigError as error:
+        return [*error.mistakes]
+    return []
 
 
 def _model(name: str, table: Any, mistakes: list[str]) -> ModelConfig | None:
@@ -42,10 +55,10 @@ def _model(name: str, table: Any, mistakes: list[str]) -> ModelConfig | None:
     missing = [key for key in ("base_url", "model_name") if key not in table]
     mistakes.extend(f"models.{name}.{key}: there is no such setting" for key in strange)
     mistakes.extend(f"models.{name}.{key}: is missing" for key in missing)
-    if strange or missing:
-        return None
+    given = {key: value for key, value in table.items() if key in known}
     try:
-        return ModelConfig(**table)
+        model = ModelConfig(**{**dict.fromkeys(missing, _FITS), **given})
     except ConfigError as error:
         mistakes.extend(f"models.{name}.{mistake}" for mistake in error.mistakes)
         return None
+    return None if strange or missing else model

@@ -1,5 +1,6 @@
 """A request to a model, and its answer."""
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from redrive.core.duration import NOW, Duration, as_duration
 from redrive.core.errors import RequestRejected
 
 LONGEST_NAME: Final = 200
+_SHOWN: Final = 100  # of what was given instead of what was expected: a mistake may be a whole conversation
 _OURS: Final = frozenset({"model", "messages", "stream"})
 
 
@@ -22,7 +24,8 @@ class LLMRequest:
     `params` go to the provider as they are (`temperature`, `max_tokens`, `tools` …). A higher `priority` is served
     sooner. `deadline` is for all of it: queue, attempts and waits; None is the model's own. `est_tokens` is what the
     request may cost, reserved before it is sent where the model has a limit of tokens. `metadata` stays here and goes
-    into the dead letter. Two requests with one `request_id` are one request.
+    into the dead letter. Two requests with one `request_id` are one request. What is put into the list of messages or
+    taken out of it later is not in the request.
 
     Raises `RequestRejected` with every mistake at once.
     """
@@ -53,7 +56,7 @@ class LLMRequest:
         given = {
             "agent_id": agent_id,
             "model": model,
-            "messages": messages,
+            "messages": [*messages] if isinstance(messages, list) else messages,
             "params": {} if params is None else params,
             "request_id": os.urandom(16).hex() if request_id is None else request_id,
             "priority": priority,
@@ -80,6 +83,12 @@ class LLMRequest:
         row = {name: getattr(self, name) for name in _KEPT}
         row["deadline"] = None if self.deadline is None else self.deadline.total_seconds()
         return encode({name: value for name, value in row.items() if value or name in _ALWAYS})
+
+    @property
+    def fingerprint(self) -> str:
+        """What is asked, in short: of two requests with one id and two fingerprints one is a mistake."""
+        asked = {"model": self.model, "messages": self.messages, "params": self.params}
+        return hashlib.sha256(encode(asked)).hexdigest()[:32]
 
     def within(self, deadline: Duration) -> "LLMRequest":
         """The same request with another deadline."""
@@ -117,7 +126,7 @@ class LLMResponse:
 
     `attempts` counts the one that succeeded. `latency_ms` is the time of that attempt, `queue_ms` the time from when
     the request was accepted, or its retry was due, until it was sent, `total_ms` all of it. `possibly_executed`: an
-    earlier attempt may have been executed too.
+    earlier attempt may have been executed too. One that is kept has the `fingerprint` of its request.
     """
 
     request_id: str
@@ -132,6 +141,7 @@ class LLMResponse:
     queue_ms: float = 0.0
     total_ms: float = 0.0
     possibly_executed: bool = False
+    fingerprint: str = field(default="", repr=False)
 
     def to_json(self) -> bytes:
         """The whole answer, to be kept."""
@@ -153,20 +163,20 @@ def encode(value: Any) -> bytes:
 
 def _mistakes(given: Mapping[str, Any]) -> list[str]:
     mistakes = [
-        f"{name}: expected a text of 1 to {LONGEST_NAME} printable characters, got {given[name]!r}"
+        f"{name}: expected a text of 1 to {LONGEST_NAME} printable characters, got {_shown(given[name])}"
         for name in ("agent_id", "model", "request_id")
         if not _is_name(given[name])
     ]
     messages = given["messages"]
     if isinstance(messages, str | bytes) or not isinstance(messages, list | Sequence) or not messages:
-        mistakes.append(f"messages: expected one message at least, got {messages!r}")
+        mistakes.append(f"messages: expected one message at least, got {_shown(messages)}")
     else:
         for index, one in enumerate(messages):
             if not _is_mapping(one) or not isinstance(one.get("role"), str):
-                mistakes.append(f"messages[{index}]: expected a mapping with a role, got {one!r}")
+                mistakes.append(f"messages[{index}]: expected a mapping with a role, got {_shown(one)}")
     for name in ("params", "metadata"):
         if not _is_mapping(given[name]):
-            mistakes.append(f"{name}: expected a mapping, got {given[name]!r}")
+            mistakes.append(f"{name}: expected a mapping, got {_shown(given[name])}")
         elif name == "params" and given[name] and (wrong := _OURS & given[name].keys()):
             mistakes.append(f"params: {', '.join(sorted(wrong))} cannot be given here")
     if isinstance(given["priority"], bool) or not isinstance(given["priority"], int):
@@ -175,6 +185,12 @@ def _mistakes(given: Mapping[str, Any]) -> list[str]:
     if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
         mistakes.append(f"est_tokens: expected a whole number of 1 or more, got {tokens!r}")
     return mistakes
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value."""
+    text = repr(value[:_SHOWN] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _is_mapping(value: Any) -> bool:

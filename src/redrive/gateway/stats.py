@@ -12,9 +12,9 @@ from redrive.gateway.ticket import State, milliseconds
 class ModelStats:
     """The requests of one model by where they are, its limits now, and what has become of the others since the start.
 
-    `postponed` are those of the `waiting` whom the provider has put off for long. `limit` is how many calls may be in
-    flight, `closed_until` when the gate opens, `breaker` why it is open. `journal_dropped` counts rows of all models
-    that could not be written.
+    `postponed` are those of the `queued` and the `waiting` whom the provider has put off for long. `limit` is how many
+    calls may be in flight, `closed_until` when the gate opens, `breaker` why it is open. `journal_dropped` counts rows
+    of all models that could not be written.
     """
 
     queued: int
@@ -33,17 +33,20 @@ class ModelStats:
     journal_dropped: int
 
 
-def stats_of(line: Line, account: Account, *, dropped: int) -> ModelStats:
+def stats_of(line: Line, account: Account, *, dropped: int, now: datetime) -> ModelStats:
     """How this line stands."""
     states = [ticket.state for ticket in line.tickets.values()]
     counts, long = account.counts, milliseconds(line.config.postpone_after)
+    until = line.limits.slots.closed(now)
+    behind_gate = states.count(State.QUEUED) if until is not None and until - now > line.config.postpone_after else 0
     return ModelStats(
         queued=states.count(State.QUEUED),
         in_flight=states.count(State.IN_FLIGHT),
         waiting=states.count(State.WAITING),
-        postponed=sum(ticket.state is State.WAITING and ticket.delay_ms > long for ticket in line.tickets.values()),
+        postponed=behind_gate
+        + sum(ticket.state is State.WAITING and ticket.delay_ms > long for ticket in line.tickets.values()),
         limit=line.limits.slots.limit,
-        closed_until=line.limits.slots.closed_until,
+        closed_until=until,
         breaker=line.limits.breaker.why,
         answered=counts["answered"],
         failed=counts["failed"],

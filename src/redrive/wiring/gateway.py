@@ -55,7 +55,7 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
     durable = gateway.durable
     if durable is None:
         raise ConfigError("gateway: expected an open one with a broker")
-    executor = Executor(gateway, durable.answers, clock=durable.clock, arrived=durable.arrived)
+    executor = Executor(gateway, durable.answers, clock=durable.clock, arrived=durable.arrived, failed=durable.failed)
     consumers = [
         Consumer(queue_of(name), executor.handle, Treatment.of(consumer_options(gateway.policy, model)))
         for name, model in gateway.models.items()

@@ -42,8 +42,9 @@ async def test_a_gateway_is_shown_with_its_queues_limits_and_postponed_requests(
 
         (row,) = seen.rows
         assert row[0].startswith("fast ")
+        assert "heard of" in row[0]
         assert row[2:4] == ["0", "0"]
-        assert cells(row) == ["open", "3", "2", "7", "8 of 64", "600 requests 90,000 tokens", "1,200", "4"]
+        assert cells(row) == ["running", "3", "2", "7", "8 of 64", "600 requests 90,000 tokens", "1,200", "4"]
         assert NOTE in seen.text
         assert (await stage.live("/gateways")).rows == seen.rows
 

@@ -228,6 +228,60 @@ async def test_a_letter_that_is_refused_leaves_the_error_and_says_why() -> None:
         assert stage.gateway.stats()["fast"].letters_refused == 1
 
 
+async def test_metadata_that_json_cannot_say_is_refused_before_anything_is_sent() -> None:
+    async with on_stage(Provider()) as stage:
+        with pytest.raises(RequestRejected, match="JSON"):
+            await stage.gateway.submit(a_request(metadata={"user": object()}))
+
+        assert stage.provider.posts == []
+
+
+async def test_a_request_that_can_no_longer_be_said_in_a_letter_ends_all_the_same() -> None:
+    history = [{"role": "user", "content": "hello"}]
+    async with on_stage(Provider(always=refusal(500)), policy=0) as stage:
+        future = await stage.gateway.submit(a_request(messages=history))
+        history[0]["content"] = object()  # type: ignore[assignment]
+        await stage.settle()
+        error = future.exception()
+
+        assert isinstance(error, RetriesExhausted)
+        assert (error.letter_id, stage.dlq.count) == (None, 0)
+        assert "JSON" in error.refused
+        assert is_idle(stage)
+
+
+@pytest.mark.parametrize("moments", range(8))
+async def test_who_leaves_in_the_moment_in_which_there_is_room_leaves_it_to_others(moments: int) -> None:
+    healed = asyncio.Event()
+
+    async def slow(_: Post) -> Reply:
+        await healed.wait()
+        return answer()
+
+    async with on_stage(Provider(always=slow), queue_size=1) as stage:
+        await stage.gateway.submit(a_request("r1"))
+        submitting = asyncio.create_task(stage.gateway.submit(a_request("r2")))
+        await stage.settle()
+        healed.set()
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        submitting.cancel()
+        await stage.settle()
+
+        await stage.gateway.submit(a_request("r3"), wait=False)
+
+
+async def test_who_is_cancelled_while_submitting_many_leaves_none_behind() -> None:
+    async with on_stage(Provider(always=never), queue_size=2) as stage:
+        submitting = asyncio.create_task(stage.gateway.submit_many([a_request(f"r{n}") for n in range(3)]))
+        await stage.settle()
+        submitting.cancel()
+        await stage.settle()
+
+        assert submitting.cancelled()
+        assert is_idle(stage)
+
+
 async def test_a_dead_letter_queue_that_hangs_is_not_waited_for_without_end() -> None:
     class Hanging(RecordingDeadLetterQueue):
         async def send(self, letter: object) -> None:

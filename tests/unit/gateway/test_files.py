@@ -1,5 +1,6 @@
 import asyncio
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,22 @@ def test_every_mistake_in_a_file_of_models_is_told_at_once(tmp_path: Path) -> No
     assert named == ["models.odd", "models.a.model_name", "models.b.base_url", "models.b.batch_size", "models.c.speed"]
 
 
+def test_a_setting_that_is_not_known_hides_no_other_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(
+        '[models.a]\nbase_url = "ftp://host"\nconcurrency = 0\nspeed = "high"\n'
+        '[models."b c"]\nbase_url = "http://host"\nmodel_name = "m"\napi_key_env = "NO_SUCH_VARIABLE"\n'
+    )
+    with pytest.raises(ConfigError) as caught:
+        read_models_file(path)
+
+    named = [mistake.partition(":")[0] for mistake in caught.value.mistakes]
+    assert named == [
+        *("models.a.speed", "models.a.model_name", "models.a.base_url", "models.a.concurrency"),
+        *("models", "models.b c.api_key_env"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "[models]", "models = 1", "this is no TOML"])
 def test_a_file_without_models_is_a_mistake(text: str, tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text(text)
@@ -45,6 +62,10 @@ def test_a_file_without_models_is_a_mistake(text: str, tmp_path: Path) -> None:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
 def write(path: Path, *rows: Any) -> Path:
@@ -114,6 +135,75 @@ async def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     async with on_stage(Provider()) as stage:
         with pytest.raises(ConfigError, match="cannot be read"):
             await BatchFile(tmp_path / "none", tmp_path / "answers.jsonl", model="fast").run(stage.gateway)
+
+
+@pytest.mark.parametrize(
+    "held", ['{"request_id": "r1", "messages": []}\n', "name,age\n", '{"a": 1}', '{"request_id": "r1"}\n', "\n"]
+)
+async def test_a_file_that_holds_no_answers_is_left_as_it_is(held: str, tmp_path: Path) -> None:
+    requests = write(tmp_path / "requests.jsonl", asked("r1"))
+    (tmp_path / "other").write_text(held)
+    async with on_stage(Provider()) as stage:
+        for output in ("other", "requests.jsonl"):
+            with pytest.raises(ConfigError, match="line 1 is no answer"):
+                await BatchFile(requests, tmp_path / output, model="fast").run(stage.gateway)
+
+        assert stage.provider.posts == []
+    assert (tmp_path / "other").read_text() == held
+    assert lines(requests) == [asked("r1")]
+    assert files(tmp_path) == {"other", "requests.jsonl"}
+
+
+async def test_two_requests_with_one_id_are_a_mistake_of_the_file(tmp_path: Path) -> None:
+    requests = write(tmp_path / "requests.jsonl", asked("r1"), asked("r2"), "\n", asked("r1", temperature=1))
+    async with on_stage(Provider()) as stage:
+        with pytest.raises(ConfigError, match="line 4: expected an id of its own, got 'r1'"):
+            await BatchFile(requests, tmp_path / "answers.jsonl", model="fast").run(stage.gateway)
+
+        assert stage.provider.posts == []
+
+
+async def test_answers_that_cannot_be_written_are_a_mistake(tmp_path: Path) -> None:
+    requests = write(tmp_path / "requests.jsonl", asked("r1"))
+    async with on_stage(Provider()) as stage:
+        with pytest.raises(ConfigError, match="cannot be written: No such file"):
+            await BatchFile(requests, tmp_path / "none" / "answers.jsonl", model="fast").run(stage.gateway)
+        with pytest.raises(ConfigError, match="expected a file"):
+            await BatchFile(requests, tmp_path, model="fast").run(stage.gateway)
+        with pytest.raises(ConfigError, match="expected a file"):
+            await BatchFile(tmp_path, tmp_path / "answers.jsonl", model="fast").run(stage.gateway)
+
+
+async def test_a_disk_that_is_full_is_told_and_what_was_answered_is_kept(tmp_path: Path) -> None:
+    requests = write(tmp_path / "requests.jsonl", *(asked(f"r{n}") for n in range(5)))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with on_stage(Provider(), concurrency=1) as stage:
+        batch = BatchFile(requests, tmp_path / "answers.jsonl", model="fast")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700, before[1]))
+        try:
+            with pytest.raises(ConfigError, match="cannot be written: File too large"):
+                await batch.run(stage.gateway)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        again = await batch.run(stage.gateway)
+        assert 0 < again.before < 5
+        assert again.before + again.answered == 5
+
+    assert {row["request_id"] for row in lines(tmp_path / "answers.jsonl")} == {f"r{n}" for n in range(5)}
+
+
+async def test_how_far_a_file_is_counts_all_of_it(tmp_path: Path) -> None:
+    requests = write(tmp_path / "requests.jsonl", asked("r1"), asked("r2"))
+    answers = write(tmp_path / "answers.jsonl", {"request_id": "r1", "status": "answered"})
+    with answers.open("a") as file:
+        file.write('{"request_id": "of another file", "status": "answered"}\n')
+    seen: list[tuple[int, int]] = []
+    async with on_stage(Provider()) as stage:
+        await BatchFile(requests, answers, model="fast").run(
+            stage.gateway, progress=lambda tally: seen.append((tally.total, tally.before))
+        )
+
+    assert {*seen} == {(2, 1)}
 
 
 async def test_a_run_that_is_cancelled_keeps_its_answers(tmp_path: Path) -> None:

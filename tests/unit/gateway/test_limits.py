@@ -158,6 +158,16 @@ async def test_a_long_pause_ends_those_at_once_that_cannot_wait_for_it() -> None
         assert patient.result().attempts == 2
 
 
+async def test_what_a_long_pause_holds_in_the_queue_is_postponed_as_well() -> None:
+    busy = Reply(429, {"retry-after": "300"}, b"{}")
+    async with on_stage(Provider(busy), concurrency=1) as stage:
+        await stage.gateway.submit_many([a_request("r1"), a_request("r2"), a_request("r3")])
+        await stage.settle()
+
+        stats = stage.gateway.stats()["fast"]
+        assert (stats.waiting, stats.queued, stats.postponed) == (1, 2, 3)
+
+
 async def test_requests_per_minute_hold_in_every_minute_and_are_used() -> None:
     sent: list[datetime] = []
     async with on_stage(Provider(), requests_per_minute=60, deadline="1h") as stage:

@@ -36,6 +36,29 @@ def test_a_request_has_one_message_at_least(messages: Any) -> None:
         a_request(messages=messages)
 
 
+def test_what_is_said_later_is_not_in_the_request() -> None:
+    history = [{"role": "user", "content": "one"}]
+    request = a_request(messages=history)
+    history.append({"role": "assistant", "content": "two"})
+
+    assert [message["content"] for message in request.messages] == ["one"]
+
+
+def test_a_mistake_is_shown_in_short() -> None:
+    with pytest.raises(RequestRejected) as caught:
+        a_request(messages="x" * 1_000_000, agent_id="y" * 1000, params=["z"] * 1000)
+
+    assert len(str(caught.value)) < 1000
+
+
+def test_requests_that_ask_the_same_have_one_fingerprint() -> None:
+    one = a_request(params={"temperature": 0.5})
+
+    assert LLMRequest.from_json(one.to_json()).fingerprint == one.fingerprint
+    assert one.within("1m").fingerprint == one.fingerprint
+    assert a_request(params={"temperature": 0.6}).fingerprint != one.fingerprint
+
+
 def test_a_request_without_an_id_gets_one_of_its_own() -> None:
     one, other = (LLMRequest(agent_id="a", model="fast", messages=[{"role": "user"}]) for _ in range(2))
 
