@@ -1,5 +1,6 @@
 """The DLQ as others see it, and letters at the limits of the server."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from redrive.brokers.redis import RedisBroker
 from redrive.brokers.redis.keys import QueueKeys
 from redrive.core.errors import BrokerError, BrokerUnavailable, DeadLetterError, LetterNotFound
 from redrive.core.message import Message
-from redrive.core.outcome import Settlement
+from redrive.core.outcome import GiveUp, RetryLater, Settlement, SettleStatus
 from redrive.core.place import DeadLetterPlace
 from redrive.core.ports import Options
 from tests.redis.letters import AT, letter
@@ -47,6 +48,28 @@ async def test_a_letter_can_be_read_in_a_terminal(broker: RedisBroker, client: A
     assert next(iter(fields)) == b"payload"
     assert {name: fields[name] for name in expected} == expected
     assert datetime.fromisoformat(fields[b"failed_at"].decode()) == AT
+
+
+async def test_letters_that_are_settled_together_keep_what_is_their_own(broker: RedisBroker, queue: str) -> None:
+    worker = await broker.subscribe(queue, group="shop", options=Options(owner="one"))
+    plain = replace(letter(queue), headers=(), user_id=None)
+    wanted = [
+        plain,
+        letter(queue),
+        replace(plain, error_type="KeyError", error_message="", retry_count=0),
+        replace(plain, key=b"\x00", received_at=AT, context={"colour": "red"}),
+        replace(plain, payload=b"", payload_sha256=hashlib.sha256(b"").hexdigest()),
+        replace(letter(queue), error_type="KeyError", node="box"),
+    ]
+    wanted = [replace(one, letter_id=f"a{number}", dlq_published_at=AT) for number, one in enumerate(wanted)]
+    await broker.publish(queue, [Message("", queue, b"1") for _ in range(2 * len(wanted))])
+    deliveries = await worker.fetch(2 * len(wanted), wait=WAIT)
+    dead = [Settlement(delivery, GiveUp("no"), letter=one) for delivery, one in zip(deliveries, wanted, strict=False)]
+    retried, acked = deliveries[len(wanted)], deliveries[len(wanted) + 1 :]
+    answers = await worker.settle([*acked, *dead, Settlement(retried, RetryLater(timedelta()), trail=b"[]")])
+
+    assert {answer.status for answer in answers} == {SettleStatus.DONE}
+    assert [entry.letter for entry in await broker.dead_letters(queue).peek()] == wanted
 
 
 async def test_that_a_letter_was_written_is_known_for_an_hour(broker: RedisBroker, client: Any, queue: str) -> None:

@@ -17,7 +17,7 @@ from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.memory.subscription import MemorySubscription
 from redrive.core.event import BatchSettled, ConsumerPaused, ConsumerResumed, LetterRefused, MessageDropped
 from redrive.core.outcome import Settled, Settlement, SettleStatus
-from redrive.core.policy import decide
+from redrive.core.policy import Decisions
 from redrive.core.ports import Options
 from redrive.testing import ManualClock, run
 
@@ -589,13 +589,15 @@ async def test_a_failure_that_cannot_be_judged_makes_the_message_wait_and_the_la
     app = shop()
     judged = []
 
+    decide = Decisions.after
+
     def at_a_loss_once(*words: Any, **facts: Any) -> Any:
         judged.append(facts["now"])
         if len(judged) == 1:
             raise ZeroDivisionError
         return decide(*words, **facts)
 
-    monkeypatch.setattr("redrive.worker.outcomes.decide", at_a_loss_once)
+    monkeypatch.setattr(Decisions, "after", at_a_loss_once)
 
     @app.consumer("orders", retry=[1], concurrency=1)
     async def charge(order: Order) -> None:

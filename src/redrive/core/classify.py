@@ -125,7 +125,7 @@ class Classifier:
 
     def __call__(self, error: BaseException, *, now: datetime | None = None) -> Classified:
         """What is thought of `error`. Without `now`, a delay told as a date is passed over."""
-        known = self._remembered(error)
+        known = self.recall(error)
         if known is not None:
             return known
         error = unwrap(error)
@@ -144,8 +144,11 @@ class Classifier:
             why="the handler asked for it",
         )
 
-    def _remembered(self, error: BaseException) -> Classified | None:
-        """What is known of its class, which is mute; if this one stands alone and has nothing of its own to tell."""
+    def recall(self, error: BaseException) -> Classified | None:
+        """What is thought of every `error` of its class that stands alone, as this one does; None if it does not.
+
+        Such an exception is mute, and was raised from nothing: there is nothing about it but its class.
+        """
         try:
             known = self._by_class.get(type(error))
         except Exception:  # noqa: BLE001 - a metaclass is anybody's code

@@ -84,6 +84,8 @@ class ContextRule:
 
         A header counts in any spelling: `user_id`, `User-Id`, `X-User-ID`; `traceparent` gives the trace.
         """
+        if not headers and not context:
+            return _NOTHING
         spoken = {known: value for name, value in reversed(headers) if (known := _spelled(name)) in _SPOKEN}
         if not spoken and not context:
             return _NOTHING

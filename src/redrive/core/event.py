@@ -56,10 +56,10 @@ class HandlerFailed(Event):
 class BatchSettled(Event):
     """One settle call was answered: counts per outcome, made once per call and not per message.
 
-    `again` are those whose attempt failed and will be made again: told here, all at once, because an event for each
-    costs nearly as much as judging it. `after_failures` says how many of the acked had failed before, by how often;
-    `late_by` by how many seconds those that had a due time were handed out after it. `runs` are handler runs since the
-    call before: seconds, and how many took so long.
+    `again` are those whose attempt failed and will be made again, `letters` are in the DLQ now: told here, all at once,
+    because an event for each costs nearly as much as judging it. `after_failures` says how many of the acked had failed
+    before, by how often; `late_by` by how many seconds those that had a due time were handed out after it. `runs` are
+    handler runs since the call before: seconds, and how many took so long.
     """
 
     acked: int = 0
@@ -69,6 +69,7 @@ class BatchSettled(Event):
     repeated: int = 0
     refused: int = 0
     again: Sequence[Settlement] = field(default=(), repr=False)
+    letters: Sequence[DeadLetter] = field(default=(), repr=False)
     after_failures: Mapping[int, int] = field(default_factory=dict)
     late_by: Sequence[float] = ()
     runs: Sequence[tuple[float, int]] = field(default=(), repr=False)
@@ -77,10 +78,15 @@ class BatchSettled(Event):
         """Each failed attempt as an event of its own, for those who need them one by one."""
         yield from filter(None, map(HandlerFailed.of, self.again))
 
+    def written(self) -> Iterator["LetterWritten"]:
+        """Each letter as an event of its own, for those who need them one by one."""
+        for letter in self.letters:
+            yield LetterWritten(at=self.at, queue=self.queue, group=self.group, broker=self.broker, letter=letter)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterWritten(Event):
-    """A message was given up and its letter is in the DLQ."""
+    """A message was given up and its letter is in the DLQ. What a worker settles is told by `BatchSettled.written`."""
 
     letter: DeadLetter
 

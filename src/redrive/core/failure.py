@@ -32,9 +32,7 @@ class Failure(NamedTuple):
         `stack` is opt-in: it costs more, and names files.
         """
         return cls(
-            _type_name(exception),
-            _message(exception),
-            _code(exception),
+            *words_of(exception),
             _word(exception, "severity"),
             format_stack(exception, headline=_headline) if stack else None,
             user_frame(exception.__traceback__),
@@ -42,13 +40,18 @@ class Failure(NamedTuple):
 
     @classmethod
     def brief(cls, exception: BaseException) -> Self:
-        """Only what an attempt keeps of its failure: the type, the text and the code. For one that is made again."""
-        return cls(_type_name(exception), _message(exception), _code(exception))
+        """The failure as far as an attempt tells of it: for one that is made again."""
+        return cls(*words_of(exception))
 
     @property
     def fingerprint(self) -> str:
         """What makes two failures the same; worked out when asked for, since only a dead letter needs it."""
         return fingerprint(self.error_type, frame=self.frame, message=self.error_message)
+
+
+def words_of(exception: BaseException) -> tuple[str, str, str | None]:
+    """What an attempt keeps of its failure: the type, the text and the code, each bounded. Never raises."""
+    return _type_name(exception), _message(exception), _code(exception)
 
 
 def _message(exception: BaseException) -> str:

@@ -1,10 +1,10 @@
 """The dead letter: a message given up, with its attempts and its reason."""
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from redrive.core.attempt import EncodedTrail, Trail
@@ -62,8 +62,6 @@ class DeadLetter:
 
 
 _NO_CONTEXT = ContextRule()
-
-_quoted = json.JSONEncoder().encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from redrive.core.backoff import (
     draw_delay,
     read_delay,
 )
-from redrive.core.classify import Classifier, unwrap
+from redrive.core.classify import Classified, Classifier, unwrap
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW, Duration
 from redrive.core.errors import ConfigError
@@ -27,7 +27,14 @@ DEFAULT_RETRIES: Final = 3
 DEFAULT_BACKOFF: Final = Exponential()
 DEFAULT_RULES: Final = Classifier()
 TOLD_CAP: Final = timedelta(days=1)
+REMEMBERED: Final = 1024
+"""How many decisions are remembered for a policy."""
+
 _FAILED: Final = "attempt {} of {} failed with {}: "
+_AGAIN: Final = _FAILED + "retry in {}, {}"
+_EXHAUSTED: Final = _FAILED + "attempts exhausted"
+_REJECTED: Final = _FAILED + "not retried, {}"
+_TOO_LATE: Final = _FAILED + "a retry in {} would be beyond the budget of {}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -180,6 +187,45 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
     """
     error = unwrap(error)
     known = policy.classify(error, now=now)
+    return _decide(policy, error, known, delivery=delivery, now=now, random=random)
+
+
+class Decisions:
+    """What `decide` says for one policy, remembered where it must be the same again: what fails in heaps fails alike.
+
+    Never remembered is what chance or the time has a part in, and an exception that has more to tell than its class.
+    """
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self._known: dict[tuple[type, int, int, int | None], Decision] = {}
+
+    def after(self, error: BaseException, *, delivery: Delivery, now: datetime, random: Random) -> Decision:
+        """What becomes of a delivery whose attempt has failed with `error`. Always answers."""
+        policy = self._policy
+        judged = policy.classify.recall(error)
+        if judged is None:
+            return decide(policy, error, delivery=delivery, now=now, random=random)
+        alike = type(error), delivery.failures, delivery.crashes, delivery.attempts_allowed
+        known = self._known.get(alike)
+        if known is not None:
+            return known
+        decision = _decide(policy, error, judged, delivery=delivery, now=now, random=random)
+        by_chance = policy.jitter is not Jitter.NONE and isinstance(decision.outcome, RetryLater)
+        if policy.budget is None and not by_chance and len(self._known) < REMEMBERED:
+            self._known[alike] = decision
+        return decision
+
+
+def _decide(
+    policy: RetryPolicy,
+    error: BaseException,
+    known: Classified,
+    *,
+    delivery: Delivery,
+    now: datetime,
+    random: Random,
+) -> Decision:
     number, crashes = delivery.failures + 1, delivery.crashes
     allowed = policy.max_retries + 1
     if delivery.attempts_allowed is not None:
@@ -191,17 +237,16 @@ def decide(policy: RetryPolicy, error: BaseException, *, delivery: Delivery, now
 
     failed = *count, type(error).__name__[:80]
     if not known.retry:
-        return Decision(_End(Reason.REJECTED, _FAILED + "not retried, {}", (*failed, known.why)))
+        return Decision(_End(Reason.REJECTED, _REJECTED, (*failed, known.why)))
     if number >= allowed:
-        return Decision(_End(Reason.ATTEMPTS_EXHAUSTED, _FAILED + "attempts exhausted", failed), known.transient)
+        return Decision(_End(Reason.ATTEMPTS_EXHAUSTED, _EXHAUSTED, failed), known.transient)
 
     told = None if known.told is None else min(known.told, policy.told_cap)
     delay = draw_delay(policy.backoff, policy.jitter, n=number, random=random, told=told)
     if policy.budget is not None and _elapsed(delivery, now=now) + delay > policy.budget:
-        late = _FAILED + "a retry in {} would be beyond the budget of {}"
-        return Decision(_End(Reason.DEADLINE, late, (*failed, delay, policy.budget)), known.transient)
+        return Decision(_End(Reason.DEADLINE, _TOO_LATE, (*failed, delay, policy.budget)), known.transient)
     code = error.code if isinstance(error, RetryLater) else None
-    retry = _Retry(delay, _FAILED + "retry in {}, {}", (*failed, delay, known.why), code=code)
+    retry = _Retry(delay, _AGAIN, (*failed, delay, known.why), code=code)
     return Decision(retry, known.transient)
 
 

@@ -111,9 +111,8 @@ class EventLog:
     """The subscriber: call it with every event. What the level filters out costs next to nothing."""
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, BatchSettled) and event.again and log.isEnabledFor(_LINES[HandlerFailed].level):
-            for failed in event.failures():
-                self(failed)
+        if isinstance(event, BatchSettled):
+            self._tell_each(event)
         line = _line(event)
         if line is None or not log.isEnabledFor(line.level):
             return
@@ -130,6 +129,14 @@ class EventLog:
             fields |= {"letter_id": letter.letter_id, "trace_id": letter.trace_id, "reason": letter.reason}
         shown = {name: value for name, value in fields.items() if value not in ("", None, {})}
         log.log(line.level, Said(line.text, shown))
+
+    def _tell_each(self, batch: BatchSettled) -> None:
+        if batch.again and log.isEnabledFor(_LINES[HandlerFailed].level):
+            for failed in batch.failures():
+                self(failed)
+        if batch.letters and log.isEnabledFor(_LINES[LetterWritten].level):
+            for written in batch.written():
+                self(written)
 
 
 def _line(event: Event) -> _Line | None:

@@ -6,7 +6,7 @@ tried again, costs a few increments per settle call, not per message.
 
 import collections
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -142,15 +142,22 @@ class Metrics:
             failed = [item.attempt.error_type for item in event.again if item.attempt is not None]
             for error_type, count in collections.Counter(failed).items():
                 self._retries[*place, error_type].inc(count)
+        if event.letters:
+            self._letters_written(place, event.letters)
 
     def _handler_failed(self, event: HandlerFailed) -> None:
         self._add(table.RETRIES, event, event.error_type)
 
     def _letter_written(self, event: LetterWritten) -> None:
-        letter, place = event.letter, (event.broker, event.queue, event.group)
-        own = () if self._label is None else (_value(letter, self._label),)
-        self._letters[*place, *_error(letter), *own].inc()
-        self._attempts[*place, "dlq"].observe_times(letter.retry_count, 1)
+        self._letters_written((event.broker, event.queue, event.group), (event.letter,))
+
+    def _letters_written(self, place: tuple[str, str, str], letters: Sequence[DeadLetter]) -> None:
+        label = self._label
+        died_of = [_error(one) if label is None else (*_error(one), _value(one, label)) for one in letters]
+        for labels, count in collections.Counter(died_of).items():
+            self._letters[*place, *labels].inc(count)
+        tried = collections.Counter([letter.retry_count for letter in letters])
+        self._attempts[*place, "dlq"].observe_many([*tried.items()])
 
     def _letter_refused(self, event: LetterRefused) -> None:
         then = "dropped" if event.dropped else "held"

@@ -92,6 +92,7 @@ class Rehearsal:
         if isinstance(event, LetterWritten):
             self.letters.append(event.letter)
         elif isinstance(event, BatchSettled):
+            self.letters.extend(event.letters)
             self.delays.extend(failed.retry_in for failed in event.failures())
         elif isinstance(event, ConsumerPaused):
             self._paused.add(event.queue)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from redrive.core.delivery import Delivery
@@ -11,10 +11,10 @@ from redrive.core.event import (
     BrokerFaulted,
     DeliveryLost,
     LetterRefused,
-    LetterWritten,
     MessageDropped,
 )
-from redrive.core.outcome import ACK, DONE, GiveUp, Settled, Settlement, SettleStatus, as_settlement
+from redrive.core.letter import DeadLetter
+from redrive.core.outcome import DONE, GiveUp, RetryLater, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.place import DeadLetterPlace
 from redrive.worker.outcomes import Surroundings
 
@@ -55,21 +55,9 @@ class Account:
     ) -> int:
         """Tell about an answered settle call, and the handlers' runs before it; return how many were acked."""
         others = _others(items, answers)
-        where = self._where()
-        tally: dict[str, Any] = {"acked": len(items) - len(others)}
-        if others:
-            ends = [self._one(item, answer, where) for item, answer in others]
-            counts = Counter(ends)
-            tally = {
-                **counts,
-                "acked": tally["acked"] + counts["acked"],
-                "again": [item for item, answer in others if item.trail and answer.status in _CARRIED_OUT],
-                "after_failures": _after_failures(
-                    item.delivery for (item, _), end in zip(others, ends, strict=True) if end == "acked"
-                ),
-                "late_by": _late_by(item.delivery for item, _ in others),
-            }
-        self._around.sink.emit(BatchSettled(**where, **tally, runs=runs))
+        acked = len(items) - len(others)
+        tally = self._tally(others, acked) if others else {"acked": acked}
+        self._around.sink.emit(BatchSettled(**self._where(), **tally, runs=runs))
         return int(tally["acked"])
 
     def letter_refused(self, item: Settlement, why: str, *, dropped: bool) -> None:
@@ -103,35 +91,52 @@ class Account:
         """Tell that a delivery has passed to somebody else."""
         self._around.sink.emit(DeliveryLost(**self._where(), message_id=message_id))
 
-    def _one(self, item: Settlement, answer: Settled, where: dict[str, Any]) -> str:
-        if answer.status is SettleStatus.DONE:
-            if item.outcome is ACK:
-                return "acked"
-            if isinstance(item.outcome, GiveUp):
-                self._dead(item, where)
-                return "dead"
-            return "retried"
-        if answer.status is SettleStatus.LOST:
-            self.lost(item.delivery.message.id)
-        return answer.status.value
+    def _tally(self, others: Sequence[tuple[Settlement, Settled]], acked: int) -> dict[str, Any]:
+        """What there is to say of these, and of so many plain successes beside them."""
+        ends: Counter[str] = Counter(acked=acked)
+        again: list[Settlement] = []
+        dead: list[Settlement] = []
+        tried: Counter[int] = Counter()
+        late_by: list[float] = []
+        for item, (status, _, _) in others:
+            delivery = item.delivery
+            if delivery.due_at is not None:  # by the broker's clock, which may be ahead of ours
+                late_by.append(max((delivery.received_at - delivery.due_at).total_seconds(), 0.0))
+            if item.trail and status in _CARRIED_OUT:
+                again.append(item)
+            if status is not SettleStatus.DONE:
+                ends[status.value] += 1
+                if status is SettleStatus.LOST:
+                    self.lost(delivery.message.id)
+            elif isinstance(item.outcome, RetryLater):
+                ends["retried"] += 1
+            elif isinstance(item.outcome, GiveUp):
+                dead.append(item)
+            else:
+                ends["acked"] += 1
+                tried[delivery.failures + delivery.crashes] += 1
+        del tried[0]
+        letters = self._letters(dead)
+        told = {"again": again, "letters": letters, "after_failures": tried, "late_by": late_by}
+        return {**ends, "dead": len(dead), **told}
 
-    def _dead(self, item: Settlement, where: dict[str, Any]) -> None:
-        letter = item.letter
-        if letter is None:
-            return
+    def _letters(self, dead: Sequence[Settlement]) -> list[DeadLetter]:
+        """The letters that these have left in the DLQ; without one, what was dropped is told."""
         if self._place.dlq.enabled:
-            self._around.sink.emit(LetterWritten(**where, letter=letter))
-        elif self._place.dlq.off == "drop":
-            self._around.sink.emit(
-                MessageDropped(
-                    **where,
-                    message_id=item.delivery.message.id,
-                    payload_sha256=letter.payload_sha256,
-                    reason=letter.reason,
-                    error_type=letter.error_type,
-                    error_code=letter.error_code or "",
+            return [item.letter for item in dead if item.letter is not None]
+        for item in dead if self._place.dlq.off == "drop" else ():
+            if item.letter is not None:
+                self._around.sink.emit(
+                    MessageDropped(
+                        **self._where(),
+                        message_id=item.delivery.message.id,
+                        payload_sha256=item.letter.payload_sha256,
+                        reason=item.letter.reason,
+                        error_type=item.letter.error_type,
+                        error_code=item.letter.error_code or "",
+                    )
                 )
-            )
+        return []
 
     def _where(self) -> dict[str, Any]:
         place = self._place
@@ -158,15 +163,3 @@ def _others(items: Sequence[Settlement | Delivery], answers: Sequence[Settled]) 
         for item, answer in zip(items, answers, strict=True)
         if answer is not DONE or item.__class__ is not Delivery or item[DUE_AT] or item[CRASHES]
     ]
-
-
-def _after_failures(acked: Iterable[Delivery]) -> dict[int, int]:
-    """How many had failed attempts behind them, by how many."""
-    before = (delivery.failures + delivery.crashes for delivery in acked)
-    return dict(Counter(number for number in before if number))
-
-
-def _late_by(settled: Iterable[Delivery]) -> list[float]:
-    """By how many seconds each that had a due time was handed out after it. The broker's clock may be ahead of ours."""
-    due = [(delivery.received_at, delivery.due_at) for delivery in settled]
-    return [max((received - due_at).total_seconds(), 0.0) for received, due_at in due if due_at is not None]

@@ -3,9 +3,10 @@
 import threading
 from collections import deque
 from datetime import datetime, timedelta
+from itertools import repeat
 
 from redrive.core.errors import ConfigError
-from redrive.core.event import AlertThresholdReached, Event, LetterWritten
+from redrive.core.event import AlertThresholdReached, BatchSettled, Event, LetterWritten
 from redrive.core.ports import EventSink
 
 WINDOW = timedelta(hours=1)
@@ -29,7 +30,8 @@ class AlertThreshold:
 
     def emit(self, event: Event) -> None:
         self._sink.emit(event)
-        if isinstance(event, LetterWritten) and self._reached(event):
+        letters = len(event.letters) if isinstance(event, BatchSettled) else int(isinstance(event, LetterWritten))
+        if letters and self._reached(event, letters):
             self._sink.emit(
                 AlertThresholdReached(
                     at=event.at,
@@ -41,12 +43,12 @@ class AlertThreshold:
                 )
             )
 
-    def _reached(self, event: LetterWritten) -> bool:
+    def _reached(self, event: Event, letters: int) -> bool:
         with self._lock:
             count = self._queues.get(event.queue)
             if count is None:
                 count = self._queues[event.queue] = _Count(self._threshold)
-            return count.reached(event.at, within=self._window)
+            return count.reached(letters, event.at, within=self._window)
 
 
 class _Count:
@@ -56,8 +58,9 @@ class _Count:
         self._written_at: deque[datetime] = deque(maxlen=threshold)
         self._raised_at: datetime | None = None
 
-    def reached(self, at: datetime, *, within: timedelta) -> bool:
-        self._written_at.append(at)
+    def reached(self, letters: int, at: datetime, *, within: timedelta) -> bool:
+        """Note so many more letters at an instant; whether they raise an alert."""
+        self._written_at.extend(repeat(at, letters))
         if len(self._written_at) < (self._written_at.maxlen or 0) or at - self._written_at[0] >= within:
             return False
         if self._raised_at is not None and at - self._raised_at < within:

@@ -106,7 +106,7 @@ class Breaker:
 
     def succeeded(self, count: int = 1) -> bool:
         """Note successes; return True if they close an open breaker."""
-        if not self.is_open:
+        if self.why is None:
             self._outages.seen += count
             self._first_outages.seen += count
             self._first_failures.seen += count
@@ -139,7 +139,7 @@ class Breaker:
 
         It takes its course all the same: one attempt per probe, or one letter, while the breaker is open.
         """
-        if not self.is_open:
+        if self.why is None:
             self._outages.seen += 1
             if not again:
                 self._first_outages.seen += 1
@@ -199,9 +199,10 @@ class Window:
 
     def reach(self, share: float) -> bool:
         """Whether at least this share failed so; true of nothing at all."""
-        needed = math.ceil(share * len(self))
-        if needed > len(self._failures):
+        wanted = share * min(self.seen, self._size)
+        if wanted > len(self._failures):
             return False
+        needed = math.ceil(wanted)
         return not needed or self._failures[-needed][0] > self.seen - self._size
 
     def messages(self) -> list[str]:

@@ -11,12 +11,12 @@ from redrive.core.attempt import Attempt, Trail, append_attempt, close_trail, lo
 from redrive.core.classify import unwrap
 from redrive.core.delivery import Delivery
 from redrive.core.event import HandlerFailed, MessageDropped
-from redrive.core.failure import Failure
+from redrive.core.failure import Failure, words_of
 from redrive.core.keeping import STAGE
 from redrive.core.letter import DeadLetter, Source, payload_hash, write_letter
 from redrive.core.message import Message, as_headers
 from redrive.core.outcome import ACK, GiveUp, RetryLater, Settlement
-from redrive.core.policy import Decision, decide, decide_start
+from redrive.core.policy import Decision, Decisions, decide_start
 from redrive.core.ports import Clock, EventSink
 from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.tracing import Tracing
@@ -26,6 +26,7 @@ from redrive.worker.breaker import Breaker
 from redrive.worker.consumer import Consumer
 from redrive.worker.keeping import keeping_of, safe_text
 from redrive.worker.payload import InvalidPayload, encode
+from redrive.worker.traced import answered
 
 
 class Release(NamedTuple):
@@ -107,6 +108,7 @@ class Outcomes:
         self._opened = opened
         self.plain = self._treatment.accept is None and self._treatment.output is None
         self.has_budget = self._treatment.retry.budget is not None
+        self._decisions = Decisions(self._treatment.retry)
         self._context, self._masked, self._keep = keeping_of(self._treatment, cipher=around.cipher)
         self.untold = 0
         self.tracing = around.tracing
@@ -137,6 +139,7 @@ class Outcomes:
             if accept is not None and not accept(result):
                 raise NotAccepted(f"accept= does not count {result!r:.200} as success")  # noqa: TRY301
             message = None if output is None or result is None else _output(output, result)
+            message = None if message is None else answered(self.tracing, delivery, message)
         except Exception as error:  # noqa: BLE001 - accept= and encoding are the user's code
             return self.failure(delivery, error, took=took)
         self.untold += 1
@@ -171,32 +174,33 @@ class Outcomes:
         validation = self._treatment.validate
         if validation is not None and delivery.letter_id is None and validation.acks(error):
             return self._refused(delivery, error, now)
-        decision = decide(self._treatment.retry, error, delivery=delivery, now=now, random=self._around.random)
+        decision = self._decisions.after(error, delivery=delivery, now=now, random=self._around.random)
         if self._hand_back(delivery, decision, error):
             return Release(delivery)
-        given_up = isinstance(decision.outcome, GiveUp)
-        failure = Failure.of(error, stack=self._treatment.stack) if given_up else Failure.brief(error)
+        outcome = decision.outcome
+        failure = None if isinstance(outcome, RetryLater) else Failure.of(error, stack=self._treatment.stack)
+        error_type, error_message, error_code = words_of(error) if failure is None else failure[:3]
         attempt = Attempt(
             delivery.attempt,
             now - timedelta(seconds=took),
             now,
-            failure.error_type,
-            self._masked(failure.error_message),
-            failure.error_code,
+            error_type,
+            self._masked(error_message),
+            error_code,
             False,  # noqa: FBT003 - crash; by place, for every failure
             self._source.node,
             delivery.generation,
         )
-        if given_up:
-            trail = close_trail(delivery.trail, attempt)
-            letter = self._letter(delivery, decision, error=error, failure=failure, trail=trail, now=now)
-            report = self._report(delivery, success=False)
-            return Settlement(delivery, decision.outcome, attempt=attempt, letter=letter, report=report)
-        return Settlement(delivery, decision.outcome, attempt, append_attempt(delivery.trail, attempt))
+        if failure is None:
+            return Settlement(delivery, outcome, attempt, append_attempt(delivery.trail, attempt))
+        trail = close_trail(delivery.trail, attempt)
+        letter = self._letter(delivery, decision, error=error, failure=failure, trail=trail, now=now)
+        report = self._report(delivery, success=False)
+        return Settlement(delivery, outcome, attempt=attempt, letter=letter, report=report)
 
     def _refused(self, delivery: Delivery, error: BaseException, now: datetime) -> Settlement:
         """The end of a message that is invalid and not worth a letter: acked, and told of with its hash."""
-        failure = Failure.brief(error)
+        error_type, _, error_code = words_of(error)
         self._around.sink.emit(
             MessageDropped(
                 at=now,
@@ -206,8 +210,8 @@ class Outcomes:
                 message_id=delivery.message.id,
                 payload_sha256=payload_hash(delivery.message.body),
                 reason=Reason.INVALID,
-                error_type=failure.error_type,
-                error_code=failure.error_code or "",
+                error_type=error_type,
+                error_code=error_code or "",
             )
         )
         return Settlement(delivery, ACK)
@@ -217,15 +221,16 @@ class Outcomes:
         if breaker is None:
             return False
         was_open = breaker.is_open
-        if not was_open:
-            self.tell_breaker()  # it judges by shares: what went well before this failure must not come after it
+        if self.untold and not was_open:  # it judges by shares: what went well before must not come after this
+            breaker.succeeded(self.untold)
+            self.untold = 0
         hand_back = False
         again = delivery.failures > 0
         if decision.transient:
             hand_back = breaker.failed(delivery.message.id, again=again)
         elif isinstance(decision.outcome, GiveUp) or not isinstance(unwrap(error), RetryLater):
             breaker.erred(delivery.message.id, again=again)  # a handler that asks for a retry has no failure to tell
-        if breaker.is_open and not was_open:
+        if not was_open and breaker.is_open:
             self._opened()
         return hand_back
 

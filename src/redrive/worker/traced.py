@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from redrive.core.delivery import Delivery
+from redrive.core.message import Message
 from redrive.core.ports.tracing import Tracing
 
 T = TypeVar("T")
@@ -39,3 +40,11 @@ def traced_call(tracing: Tracing | None, call: Callable[[Delivery], T]) -> Calla
 def spans(tracing: Tracing | None) -> Callable[[Sequence[Delivery]], AbstractContextManager[object]]:
     """What stands around the run of a batch."""
     return (lambda _: nullcontext()) if tracing is None else tracing.attempt
+
+
+def answered(tracing: Tracing | None, delivery: Delivery, output: Message) -> Message:
+    """What a handler returned, with the headers by which whoever handles it finds the trace of what it answers."""
+    if tracing is None:
+        return output
+    with tracing.publish(output.queue, output.headers, answers=delivery) as headers:
+        return output._replace(headers=headers)

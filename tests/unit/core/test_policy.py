@@ -13,7 +13,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.errors import ConfigError
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater
-from redrive.core.policy import Decision, RetryPolicy, decide, decide_start
+from redrive.core.policy import REMEMBERED, Decision, Decisions, RetryPolicy, decide, decide_start
 from redrive.core.reason import Reason
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -397,3 +397,52 @@ def test_no_message_gets_more_attempts_than_the_policy_allows(
         given = given._replace(failures=given.failures + 1)
 
     assert 1 <= made <= min(policy.max_attempts, allowed or policy.max_attempts)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        RetryPolicy.of([0, 5]),
+        RetryPolicy(2),
+        RetryPolicy(2, jitter="none", budget=60),
+        RetryPolicy(2, jitter="none", classify=Classifier(permanent=[ValueError], retryable=[KeyError])),
+    ],
+    ids=["exact delays", "jitter", "a budget", "rules"],
+)
+def test_decisions_that_are_remembered_are_those_that_would_be_made_again(policy: RetryPolicy) -> None:
+    decisions = Decisions(policy)
+    errors = (ValueError("a"), KeyError("b"), TimeoutError(), Limited("7"), RetryLater(3), GiveUp("no"))
+    histories = [
+        delivery(failures=n, crashes=n % 2, attempts_allowed=allowed) for n in range(4) for allowed in (None, 1)
+    ]
+    for round_ in range(3):
+        for error in (*errors, ExceptionGroup("one", [ValueError("inside")])):
+            for history in histories:
+                said = decisions.after(error, delivery=history, now=AT, random=Random(round_))
+                anew = decide(policy, error, delivery=history, now=AT, random=Random(round_))
+
+                assert (said.why, said.transient) == (anew.why, anew.transient)
+                assert type(said.outcome) is type(anew.outcome)
+                assert getattr(said.outcome, "delay", None) == getattr(anew.outcome, "delay", None)
+                assert getattr(said.outcome, "reason", None) == getattr(anew.outcome, "reason", None)
+
+
+def test_what_an_exception_was_raised_from_is_looked_at_though_its_class_is_known() -> None:
+    policy = RetryPolicy.of([0, 0])
+    decisions = Decisions(policy)
+    alone, caused = ValueError("alone"), ValueError("caused")
+    caused.__cause__ = ConnectionError()
+
+    told = [
+        decisions.after(error, delivery=delivery(), now=AT, random=Random(1)).transient
+        for error in (alone, caused, alone)
+    ]
+    assert told == [False, True, False]
+
+
+def test_no_more_decisions_are_remembered_than_there_is_room_for() -> None:
+    decisions = Decisions(RetryPolicy.of([0] * (REMEMBERED + 10)))
+    for failures in range(REMEMBERED + 10):
+        decision = decisions.after(ValueError(), delivery=delivery(failures=failures), now=AT, random=Random(1))
+
+        assert decision.why.startswith(f"attempt {failures + 1} of")

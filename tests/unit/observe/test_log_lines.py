@@ -97,8 +97,13 @@ def test_a_retry_is_told_with_its_attempt_delay_and_error(said: io.StringIO) -> 
     assert "s3cret" not in said.getvalue()
 
 
-def test_giving_up_is_told_with_reason_error_and_user(said: io.StringIO) -> None:
-    EventLog()(events.LetterWritten(**WHERE, letter=LETTER))
+@pytest.mark.parametrize(
+    "event",
+    [events.LetterWritten(**WHERE, letter=LETTER), events.BatchSettled(**WHERE, dead=1, letters=[LETTER])],
+    ids=["by itself", "with its settle call"],
+)
+def test_giving_up_is_told_with_reason_error_and_user(said: io.StringIO, event: events.Event) -> None:
+    EventLog()(event)
 
     (line,) = lines(said)
     assert line["level"] == "warning"

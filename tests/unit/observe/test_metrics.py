@@ -75,6 +75,24 @@ def test_a_letter_is_counted_by_what_it_died_of(counted: Counted) -> None:
     assert counted.value("redrive_letters_total", **LABELS, **ERROR | {"error_code": ""}) == 1
 
 
+def test_letters_that_were_settled_together_are_counted_as_if_each_were_told_by_itself() -> None:
+    letters = [
+        dataclasses.replace(LETTER, retry_count=retries, task_type=task)
+        for retries, task in ((1, "BUILD"), (4, "BUILD"), (4, "CHECK"))
+    ]
+    together, apart = Counted(label="task_type"), Counted(label="task_type")
+    batch = events.BatchSettled(**WHERE, letters=letters)
+    together.emit(batch)
+    for event in batch.written():
+        apart.emit(event)
+
+    for counted in (together, apart):
+        assert counted.value("redrive_letters_total", **LABELS, **ERROR, task_type="BUILD") == 2
+        assert counted.value("redrive_letters_total", **LABELS, **ERROR, task_type="CHECK") == 1
+        assert counted.value("redrive_failed_attempts_count", **LABELS, outcome="dlq") == 3
+        assert counted.value("redrive_failed_attempts_sum", **LABELS, outcome="dlq") == 9
+
+
 def test_failed_attempts_are_counted_by_how_it_ended(counted: Counted) -> None:
     counted.emit(events.BatchSettled(**WHERE, acked=10, after_failures={1: 2, 3: 1}))
     counted.emit(events.LetterWritten(**WHERE, letter=LETTER))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from redrive.core.errors import ConfigError
-from redrive.core.event import AlertThresholdReached, Event, LetterWritten, WorkerStarted
+from redrive.core.event import AlertThresholdReached, BatchSettled, Event, LetterWritten, WorkerStarted
 from redrive.core.letter import DeadLetter
 from redrive.core.reason import Reason
 from redrive.worker.alerting import AlertThreshold
@@ -42,6 +42,18 @@ def test_the_hundredth_letter_within_an_hour_raises_one_alert() -> None:
     for minute in range(50):
         alert.emit(written(minute))
     assert events.alerts == [AlertThresholdReached(at=START, queue="orders", letters=100, window=3600.0)]
+
+
+def test_letters_that_were_settled_together_are_counted_one_by_one() -> None:
+    events = Events()
+    alert = AlertThreshold(events, threshold=5)
+    letter = written().letter
+
+    for minute, letters in enumerate((0, 2, 2, 3, 40)):
+        at = START + timedelta(minutes=minute)
+        alert.emit(BatchSettled(at=at, queue="orders", acked=1, dead=letters, letters=[letter] * letters))
+
+    assert [event.at for event in events.alerts] == [START + timedelta(minutes=3)]
 
 
 def test_letters_spread_over_more_than_the_window_raise_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from redrive.clock import SystemClock
 from redrive.core.context import ContextRule
 from redrive.core.delivery import Delivery
-from redrive.core.event import BatchSettled, Event, LetterWritten
+from redrive.core.event import BatchSettled, Event
 from redrive.core.failure import Failure
 from redrive.core.letter import DeadLetter, Source
 from redrive.core.message import Message
@@ -148,4 +148,16 @@ def test_a_letter_is_told_and_not_as_a_retry() -> None:
     told = settled(bench, (bench.fail(ValueError()), DONE))
 
     assert (told.dead, [*told.failures()]) == (1, [])
-    assert [type(event) for event in bench.events] == [LetterWritten, BatchSettled]
+    assert [type(event) for event in bench.events] == [BatchSettled]
+    assert [(event.at, event.queue, event.group, event.letter) for event in told.written()] == [
+        (told.at, "orders", "shop", told.letters[0])
+    ]
+
+
+def test_a_letter_that_was_not_written_is_not_told() -> None:
+    bench = Bench(retry=0)
+    end = bench.fail(ValueError())
+    told = settled(bench, (end, LOST), (end, REPEATED), (end, Settled(SettleStatus.REFUSED, "full")))
+
+    assert (told.lost, told.repeated, told.refused, told.dead) == (1, 1, 1, 0)
+    assert [*told.written()] == []

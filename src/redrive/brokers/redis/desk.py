@@ -4,7 +4,7 @@ Plain successes are one command without a check, for a success is one whoever ha
 goes by a script that acts only on what is still in this worker's hands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from redrive.brokers.redis.errors import translate
@@ -17,7 +17,7 @@ from redrive.brokers.redis.taking import Intake
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
-from redrive.core.outcome import DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus, as_settlement
+from redrive.core.outcome import ACK, DONE, LOST, REPEATED, RetryLater, Settled, Settlement, SettleStatus, as_settlement
 
 TRIM_AFTER: Final = 10_000
 """Acks after which the stream is trimmed; beside that, at every heartbeat."""
@@ -42,10 +42,12 @@ class Desk:
         """One answer per item, in order. Raises `BrokerUnavailable` if it is not known what was done."""
         if self._wire is None:
             self._wire = self._server.open_wire(self._keys.queue)
-        ids = [] if self._setting.options.moves else [item[TOKEN] for item in items if type(item) is Delivery]
-        if len(ids) == len(items) and set(map(type, ids)) == _NEW:
-            return [await self._count(self._wire, await self._wire.call(*self._ack, *ids))] * len(items)
-        return await self._settle_mixed(self._wire, items)
+        new = [] if self._setting.options.moves else [item[TOKEN] for item in items if type(item) is Delivery]
+        if set(map(type, new)) != _NEW:
+            new = [token for token in new if type(token) is bytes]
+        if len(new) == len(items):
+            return [await self._count(self._wire, await self._wire.call(*self._ack, *new))] * len(items)
+        return await self._settle_mixed(self._wire, items, new)
 
     async def trim(self, wire: Wire) -> None:
         """Take from the stream what every group has done with, if that is wished for."""
@@ -58,34 +60,41 @@ class Desk:
             await self._wire.aclose()
             self._wire = None
 
-    async def _settle_mixed(self, wire: Wire, items: Sequence[Settlement | Delivery]) -> list[Settled]:
+    async def _settle_mixed(
+        self, wire: Wire, items: Sequence[Settlement | Delivery], new: list[bytes]
+    ) -> list[Settled]:
+        """Settle items among which are plain successes of `new` entries."""
         answers: list[Settled] = [DONE] * len(items)
-        plain: dict[int, bytes] = {}
         checked: dict[int, Settlement] = {}
-        may_be_plain = not self._setting.options.moves
-        for place, item in enumerate(items):
-            if may_be_plain and type(item) is Delivery and type(item[TOKEN]) is bytes:
-                plain[place] = item[TOKEN]
-                continue
-            whole = as_settlement(item)
-            entry_id = new_entry(whole) if may_be_plain else None
-            if self.is_foreign(whole.delivery):
+        for place in _not_plain(items) if new else range(len(items)):
+            item = as_settlement(items[place])
+            entry_id = new_entry(item) if item.outcome is ACK and not self._setting.options.moves else None
+            if self.is_foreign(item.delivery):
                 answers[place] = LOST
             elif entry_id is not None:
-                plain[place] = entry_id
-            elif why := mistake(whole, self._setting):
+                new.append(entry_id)
+            elif why := mistake(item, self._setting):
                 answers[place] = Settled(SettleStatus.REFUSED, why)
             else:
-                checked[place] = whole
-        acked, told = await self._send(wire, list(plain.values()), list(checked.values()))
-        for (place, item), answer in zip(checked.items(), told, strict=True):
+                checked[place] = item
+        acked, told = await self._send(wire, new, list(checked.values()))
+        self._note(checked.values(), told)
+        if new and await self._count(wire, acked) is REPEATED:
+            answers = [REPEATED if answer is DONE else answer for answer in answers]
+        for place, answer in zip(checked, told, strict=True):
             answers[place] = answer
+        return answers
+
+    def _note(self, items: Iterable[Settlement], answers: Sequence[Settled]) -> None:
+        """What is carried out has left our hands; what is tried again falls due."""
+        delays = []
+        for item, answer in zip(items, answers, strict=True):
             if answer.status is not SettleStatus.REFUSED:
                 self._intake.let_go(item.delivery)
-        if plain and await self._count(wire, acked) is REPEATED:
-            for place in plain:
-                answers[place] = REPEATED
-        return answers
+            if isinstance(item.outcome, RetryLater) and answer.status is SettleStatus.DONE:
+                delays.append(item.outcome.delay or NOW)
+        if delays:
+            self._intake.expect(min(delays))
 
     async def _send(self, wire: Wire, ids: list[bytes], items: Sequence[Settlement]) -> tuple[int, list[Settled]]:
         """Send acks and checked items at once; how many were acked, and an answer for each item."""
@@ -100,13 +109,6 @@ class Desk:
             told += [
                 read_answer(found) or await self._send_whole(wire, item) for item, found in zip(part, said, strict=True)
             ]
-        delays = [
-            item.outcome.delay or NOW
-            for item, answer in zip(items, told, strict=True)
-            if isinstance(item.outcome, RetryLater) and answer.status is SettleStatus.DONE
-        ]
-        if delays:
-            self._intake.expect(min(delays))
         return acked, told
 
     async def _send_whole(self, wire: Wire, item: Settlement) -> Settled:
@@ -131,6 +133,11 @@ class Desk:
             self._acked = 0
             await self.trim(wire)
         return DONE if acked else REPEATED
+
+
+def _not_plain(items: Sequence[Settlement | Delivery]) -> list[int]:
+    """Where those stand that are more than a success of a new entry."""
+    return [place for place, item in enumerate(items) if type(item) is not Delivery or type(item[TOKEN]) is not bytes]
 
 
 def _checked(answer: Any) -> Any:

@@ -60,11 +60,9 @@ class Reader(NamedTuple):
     def told(self, row: Sequence[Any], *, at: datetime, alone: bool = False) -> Delivery:
         """A message with a story, as the scripts tell it."""
         member, count, failures, crashes, first_at, trail, fields, notes, due = row
-        message, *marks = self._read(member, fields)
-        first = from_millis(first_at) if first_at else None
-        token = _new(Token, (member, count, alone))
-        due_at = from_millis(due) if due else None
-        told = (message, self.group, at, failures, crashes, *marks, first, trail, alone, None, token, due_at)
+        message, generation, letter_id, allowed = self._read(member, fields)
+        story = failures, crashes, generation, letter_id, allowed, from_millis(first_at), trail
+        told = message, self.group, at, *story, alone, None, _new(Token, (member, count, alone)), from_millis(due)
         delivery: Delivery = _new(Delivery, told)
         return _with_crashes(delivery, notes) if notes else delivery
 

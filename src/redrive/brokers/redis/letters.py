@@ -5,7 +5,7 @@ from typing import Final
 from redrive.brokers.redis.pieces import in_pieces
 from redrive.brokers.redis.traits import LARGEST_FIELD
 from redrive.core.letter import DeadLetter
-from redrive.core.wire import bounded, entry_body, split_fields
+from redrive.core.wire import Split, bounded, entry_body, split_fields
 
 PAYLOAD: Final = b"payload"
 LARGEST_ENTRY: Final = 1024 * 1024 * 1024
@@ -16,16 +16,20 @@ _ROOM: Final = 1024 * 1024
 
 def letter_fields(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> list[bytes]:
     """The fields of a letter's entry. What an entry has no room for is left out, in the order of `bounded`."""
-    own, shared = split_letter(letter, largest=largest)
+    names, values, shared = split_letter(letter, largest=largest)
+    own = [part for pair in zip(names, values, strict=True) for part in pair]
     return [*own, *shared]
 
 
-def split_letter(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> tuple[list[bytes], tuple[bytes, ...]]:
-    """The same in two parts, one after the other: the letter's own, and what others say too."""
+def split_letter(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> Split:
+    """The same in parts: names and values that are the letter's own, and after them what others say too."""
     payload = entry_body(letter)
     if len(payload) + (sum([len(value) for _, value in letter.headers]) if letter.headers else 0) > _LARGE:
         letter = bounded(letter, limit=max(LARGEST_ENTRY - len(payload) - _ROOM, 0))
-    own, shared = split_fields(letter)
+    names, values, shared = split_fields(letter)
     if payload or letter.payload is not None:
-        own = [PAYLOAD, payload, *own]
-    return in_pieces(own, largest=largest), shared
+        names, values = [PAYLOAD, *names], [payload, *values]
+    if max(map(len, values)) > largest:
+        pieces = in_pieces([part for pair in zip(names, values, strict=True) for part in pair], largest=largest)
+        names, values = pieces[::2], pieces[1::2]
+    return names, values, shared

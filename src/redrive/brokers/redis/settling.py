@@ -1,6 +1,8 @@
 """Outcomes on their way to the server: plain successes in one command, all else by a script that checks first."""
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from redrive.brokers.redis.entry import OWN_PAYLOAD, as_millis, from_millis, given_id, whole_millis, write_entry
@@ -69,35 +71,34 @@ class Order:
         if isinstance(outcome, RetryLater):
             began = item.attempt.started_at if item.attempt is not None else item.delivery.received_at
             delay = whole_millis(outcome.delay) if outcome.delay else 0
-            self._args += ("R", member, count, delay, as_millis(began), item.trail, len(fields), *fields)
+            self._args += (b"R", member, count, delay, as_millis(began), item.trail, len(fields), *fields)
         elif isinstance(outcome, GiveUp) and self._setting.options.dlq.off == "hold":
-            self._args += ("H", member, count, item.trail, len(fields), *fields)
+            self._args += (b"H", member, count, item.trail, len(fields), *fields)
         else:
-            verb, letter = ("D", item.letter) if isinstance(outcome, GiveUp) else ("A", None)
+            verb, letter = (b"D", item.letter) if isinstance(outcome, GiveUp) else (b"A", None)
             once = self._index(self._keys.once_letter(f"{letter.letter_id}:{letter.generation}")) if letter else 0
             adds = self._adds(item, letter)
-            self._args += (verb, member, count, once, len(adds))
-            for add in adds:
-                self._args += add
+            self._args += (verb, member, count, once, len(adds), *chain.from_iterable(adds))
 
     def _adds(self, item: Settlement, letter: DeadLetter | None) -> list[list[Value]]:
         """What goes out with an outcome: letter, output, report; to which stream, and what is kept about that."""
         setting, adds = self._setting, []
         if letter is not None and setting.options.dlq.enabled:
-            own, common = split_letter(letter, largest=setting.largest)
-            adds.append([self._index(setting.dlq), 0, len(own), *own, *self._numbered(common)])
+            names, values, shared = split_letter(letter, largest=setting.largest)
+            adds.append([self._index(setting.dlq), 0, *self._numbered(names), *values, *self._numbered(shared)])
         if item.output is not None:
             clean = item.output._replace(headers=without_reserved(item.output.headers))
             meta = self._index(QueueKeys(item.output.queue).meta)
             fields = write_entry(clean, payload=setting.payload)
-            adds.append([self._index(item.output.queue), meta, len(fields), *fields, 0])
+            adds.append([self._index(item.output.queue), meta, 0, len(fields), *fields])
         if item.report is not None:
             fields = write_entry(Message("", setting.outcomes, dump_outcome(item.report)), payload=OWN_PAYLOAD)
-            adds.append([self._index(setting.outcomes), 0, len(fields), *fields, 0])
+            adds.append([self._index(setting.outcomes), 0, 0, len(fields), *fields])
         return adds
 
-    def _numbered(self, common: tuple[bytes, ...]) -> Sequence[Value]:
-        """The number of fields that several entries have in common; the first time, the fields too."""
+    def _numbered(self, strings: Sequence[bytes]) -> Sequence[Value]:
+        """The number of a list that several entries have in common; the first time, the list too."""
+        common = tuple(strings)
         known = self._common.get(common)
         if known is not None:
             return (known,)
@@ -159,6 +160,10 @@ def read_answer(answer: Sequence[bytes]) -> Settled | None:
         return None
     if verb == b"X":
         return Settled(SettleStatus.REFUSED, answer[1].decode("utf-8", "backslashreplace"))
-    plain = _ANSWERS[verb]
-    due = answer[1] if len(answer) > 1 else b""
-    return Settled(plain.status, "", from_millis(due)) if due else plain
+    return _ANSWERS[verb] if len(answer) == 1 else _retried(verb, answer[1])
+
+
+@lru_cache(maxsize=64)
+def _retried(verb: bytes, due: bytes) -> Settled:
+    """Remembered, because what is settled together mostly falls due together."""
+    return _ANSWERS[verb]._replace(due_at=from_millis(due))

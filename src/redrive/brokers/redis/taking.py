@@ -172,11 +172,9 @@ class Intake:
 
     def _give(self, deliveries: list[Delivery]) -> list[Delivery]:
         """Note what our worker has from now on. Nothing may fail between this and the end of a fetch."""
-        for delivery in deliveries:
-            if isinstance(delivery.token, Token):
-                self.hold(delivery)
-            else:
-                self._last = delivery.token
+        tokens = [delivery.token for delivery in deliveries]
+        self.told.update([token[:2] for token in tokens if type(token) is Token])
+        self._last = next((token for token in reversed(tokens) if type(token) is bytes), self._last)
         return deliveries
 
     def _set_alarm(self) -> None:

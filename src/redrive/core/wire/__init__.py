@@ -4,7 +4,7 @@ from redrive.core.wire.digest import entry_body, from_digest, to_digest
 from redrive.core.wire.document import from_json, to_json
 from redrive.core.wire.embedded import from_embedded, to_embedded
 from redrive.core.wire.event import from_event
-from redrive.core.wire.fields import from_fields, split_fields, to_fields
+from redrive.core.wire.fields import Split, from_fields, split_fields, to_fields
 from redrive.core.wire.overflow import bounded
 from redrive.core.wire.reader import read_letter
 from redrive.core.wire.record import Entry
@@ -12,6 +12,7 @@ from redrive.core.wire.report import dump_outcome, load_outcome
 
 __all__ = [
     "Entry",
+    "Split",
     "bounded",
     "dump_outcome",
     "entry_body",

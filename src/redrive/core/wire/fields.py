@@ -36,25 +36,39 @@ Flat = tuple[bytes, ...]
 """Names and values in turn."""
 
 
-def split_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -> tuple[list[bytes], Flat]:
-    """What `to_fields` has, names and values in turn: what is this letter's own, and what it shares with others.
+Split = tuple[list[bytes], list[bytes], Flat]
+"""A letter's own names and their values, and what it shares with others."""
+
+
+def split_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -> Split:
+    """What `to_fields` has, in parts: names and values that are this letter's own, and what it shares with others.
 
     What is shared is remembered: letters come in heaps, and half of what they say is the same.
     """
-    own: list[bytes] = []
-    values = _own_values(letter)
+    found = _own_values(letter)
     if dlq_published_at is not None:
-        values = (*values[:_PUBLISHED], dlq_published_at, *values[_PUBLISHED + 1 :])
-    for name, value in zip(_own_names, values, strict=True):
+        found = (*found[:_PUBLISHED], dlq_published_at, *found[_PUBLISHED + 1 :])
+    names: list[bytes] = []
+    values: list[bytes] = []
+    failed_at = letter.failed_at
+    failed = _encoded(failed_at)
+    for name, value in zip(_own_names, found, strict=True):
         if value or name in _always:
-            own += (name, _encoded(value))
+            names.append(name)
+            if type(value) is str:
+                values.append(value.encode("utf-8", "surrogatepass"))
+            else:
+                values.append(failed if value is failed_at else _encoded(value))  # mostly it was published at once
     if letter.headers:
-        own += (b"headers", dump(to_pairs(letter.headers)))
+        names.append(b"headers")
+        values.append(dump(to_pairs(letter.headers)))
     if letter.key is not None:
-        own += (b"key", letter.key)
+        names.append(b"key")
+        values.append(letter.key)
     if letter.payload is None:
-        own += (b"payload_absent", b"true")
-    return own, _shared(_shared_values(letter))
+        names.append(b"payload_absent")
+        values.append(b"true")
+    return names, values, _shared(_shared_values(letter))
 
 
 @lru_cache(maxsize=256)
@@ -71,9 +85,8 @@ def to_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -
 
     `dlq_published_at` takes the place of the letter's own: the broker's time of writing.
     """
-    own, shared = split_fields(letter, dlq_published_at=dlq_published_at)
-    flat = [*own, *shared]
-    said = dict(zip(flat[::2], flat[1::2], strict=True))
+    names, values, shared = split_fields(letter, dlq_published_at=dlq_published_at)
+    said = dict(zip([*names, *shared[::2]], [*values, *shared[1::2]], strict=True))
     return tuple([(name, said[raw]) for raw, name in _names.items() if raw in said])
 
 

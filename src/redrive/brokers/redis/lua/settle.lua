@@ -8,8 +8,9 @@
 -- R (retry): delay (ms), first attempt, trail, fields (a list);
 -- H (hold): trail, fields;
 -- A (ack), D (dead): once-key (index or 0), number of entries to add; each: key (index), what is kept about that queue
--- if it is not the DLQ or the outcomes (index or 0), fields, and by number (or 0) more fields, which several entries
--- have in common: they follow where the number stands for the first time.
+-- if it is not the DLQ or the outcomes (index or 0), then 0 and the fields; or a list of names, a value for each, and a
+-- list of more fields. These two, which several entries have in common, go by number: where one stands for the first
+-- time, the list follows.
 local REMOVE, ONCE_LIFE = take() == '1', take()
 local NOW = now_ms()
 local common, kinds = {}, {}
@@ -21,11 +22,11 @@ local function take_common()
 end
 
 local function take_add()
-  local add = {key = KEYS[tonumber(take())], meta = KEYS[tonumber(take())]}
-  local strings = tonumber(take())
+  local add = {key = KEYS[tonumber(take())], meta = KEYS[tonumber(take())], names = take_common()}
+  local strings = add.names and #add.names or tonumber(take())
   add.from, add.till = at + 1, at + strings
   at = at + strings
-  add.common = take_common()
+  if add.names then add.common = take_common() end
   return add
 end
 
@@ -51,10 +52,14 @@ local function mistake(item)
 end
 
 local function fields_of(add)
-  if not add.common then return ARGV, add.from, add.till end
-  local list, size = {unpack(ARGV, add.from, add.till)}, add.till - add.from + 1
+  if not add.names then return ARGV, add.from, add.till end
+  local list = {}
+  for place, name in ipairs(add.names) do
+    list[2 * place - 1], list[2 * place] = name, ARGV[add.from + place - 1]
+  end
+  local size = #list
   for place, part in ipairs(add.common) do list[size + place] = part end
-  return list, 1, size + #add.common
+  return list, 1, #list
 end
 
 local function write(item)
