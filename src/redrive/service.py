@@ -22,10 +22,11 @@ from redrive.core.ports import Broker, Clock, Notifier
 from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.store import Store
 from redrive.core.url import mask_url
-from redrive.observe.alerts import Alerts, page_under
+from redrive.observe.alerts import Alerts
 from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
 from redrive.observe.metrics import Metrics
+from redrive.observe.pages import Pages
 from redrive.observe.sizes import Sizes, Watched
 from redrive.observe.timed_store import timed
 from redrive.triage.desk import Desk
@@ -46,7 +47,7 @@ class Service:
 
     `brokers` by the name that letters have for them. `queues` are those collected of each broker, None for all.
     `collectors` are those at work in this process. `retention` are the rules by which letters are removed. `cipher`
-    opens letters that are kept encrypted.
+    opens letters that are kept encrypted. `notifiers` are told of alerts.
     """
 
     store: Store
@@ -59,6 +60,7 @@ class Service:
     settings: ServiceSettings = field(default_factory=ServiceSettings)
     retention: Sequence[Rule] = ()
     cipher: Cipher | None = None
+    notifiers: Sequence[Notifier] = ()
 
     def desk(self, who: str) -> Desk:
         """A desk at the store, in this person's name."""
@@ -110,14 +112,11 @@ async def open_service(
 
 @asynccontextmanager
 async def tended(service: Service, settings: Settings) -> AsyncIterator[None]:
-    """Measure sizes, tell of incidents and apply the rules of retention, each in its time, as long as the block lasts.
+    """Measure sizes, tell of alerts, end mutes and apply the rules of retention, each in its time.
 
-    Raises `ConfigError`.
+    As long as the block lasts.
     """
-    notifiers = wiring.notifiers(settings.alerts, clock=service.clock)
-    tasks = [asyncio.create_task(_sizes(service, settings).run())]
-    if notifiers:
-        tasks.append(asyncio.create_task(_alert(service, notifiers)))
+    tasks = [asyncio.create_task(_sizes(service, settings).run()), asyncio.create_task(_alert(service, settings))]
     if settings.retention:
         tasks.append(asyncio.create_task(_purge(service, _rules(settings))))
     try:
@@ -159,7 +158,15 @@ def _made(settings: Settings, stack: AsyncExitStack, *, clock: Clock, create: bo
         settings=settings.service,
         retention=_rules(settings),
         cipher=wiring.cipher(settings),
+        notifiers=_notifiers(settings, stack, clock=clock),
     )
+
+
+def _notifiers(settings: Settings, stack: AsyncExitStack, *, clock: Clock) -> Sequence[Notifier]:
+    found = wiring.notifiers(settings.alerts, clock=clock)
+    for notifier in found:
+        stack.push_async_callback(notifier.aclose)
+    return found
 
 
 _SOME_QUEUES = (
@@ -179,15 +186,20 @@ def _shared_dlq(broker: Broker) -> Sequence[str]:
     return () if "{queue}" in broker.capabilities.dlq else (broker.capabilities.dlq,)
 
 
-async def _alert(service: Service, notifiers: Sequence[Notifier]) -> None:
-    page = page_under(service.settings.public_url)
-    alerts = Alerts(service.store, notifiers, clock=service.clock, sink=service.bus, page=page)
+async def _alert(service: Service, settings: Settings) -> None:
+    alerts = Alerts(
+        service.store,
+        service.notifiers,
+        clock=service.clock,
+        sink=service.bus,
+        rules=settings.alerts.rules,
+        pages=Pages(service.settings.public_url),
+    )
     unsubscribe = service.bus.subscribe(alerts.hear)
     try:
         await alerts.run()
     finally:
         unsubscribe()
-        await alerts.aclose()
 
 
 async def _purge(service: Service, rules: Sequence[Rule]) -> None:

@@ -80,6 +80,40 @@ def test_a_service_without_its_alertmanager_collects_counts_the_failure_and_tell
         assert caller.next_call()["status"] == "firing"
 
 
+def test_a_queue_in_which_a_rule_is_broken_is_called_about_until_it_is_not(
+    tmp_path: Path, empty_redis: str, alertmanager: Alertmanager, caller: Somebody
+) -> None:
+    shop = Shop(tmp_path, REDRIVE_BROKER=empty_redis, REDRIVE_ALERTS_SIZE="2", REDRIVE_ALERTS_NEW_INCIDENT="false")
+    for payload in "123":
+        die(empty_redis, payload)
+    with shop.service("--queue", "orders") as api:
+        until(lambda: len(api.letters()) == 3, what="the letters are collected")
+    shop.env["REDRIVE_ALERTS_ALERTMANAGER"] = alertmanager.url
+    with shop.service("--queue", "orders") as api:
+        call = caller.next_call()
+        for letter in api.letters():
+            assert api.client.delete(f"/api/v1/dlq/messages/{letter['message_id']}").status_code < 300
+        ended = caller.next_call()
+
+    assert (call["status"], call["labels"]) == ("firing", {"alertname": "RedriveSize", "queue": "orders"})
+    assert call["annotations"]["summary"] == "orders: 3 letters are open, the limit is 2"
+    assert (ended["status"], ended["labels"]) == ("resolved", call["labels"])
+
+
+def test_an_alert_that_ended_while_no_service_ran_is_ended_by_the_next(
+    tmp_path: Path, empty_redis: str, alertmanager: Alertmanager, caller: Somebody
+) -> None:
+    shop = Shop(tmp_path, REDRIVE_BROKER=empty_redis, REDRIVE_ALERTS_ALERTMANAGER=alertmanager.url)
+    with shop.service("--queue", "orders"):
+        die(empty_redis, "1")
+        assert caller.next_call()["status"] == "firing"
+    (letter,) = shop.facts("letters", "list")
+    shop.run("letters", "discard", letter["letter_id"], "--yes")
+
+    with shop.service("--queue", "orders"):
+        assert caller.next_call()["status"] == "resolved"
+
+
 @pytest.mark.parametrize("hostile", ["", "\x00", "\ud800", 'a"b\\\n', "x" * 100_000, "\x1b[31m"])
 async def test_whatever_an_incident_is_called_it_is_taken(
     alertmanager: Alertmanager, caller: Somebody, hostile: str

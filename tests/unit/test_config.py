@@ -15,6 +15,7 @@ from redrive.config import (
     read_settings,
 )
 from redrive.config.origins import line_of, shown
+from redrive.core.alert_rules import AlertRules, Pace
 from redrive.core.errors import ConfigError
 
 
@@ -430,6 +431,14 @@ def test_alertmanagers_are_one_url_or_several_and_labels_a_table_or_a_list(folde
         {"REDRIVE_ALERTS_LABELS": "a b=c"},
         {"REDRIVE_ALERTS_LABELS": "a="},
         {"REDRIVE_SERVICE_PUBLIC_URL": "redrive.example.org"},
+        {"REDRIVE_ALERTS_GROWTH": "ten in 5m"},
+        {"REDRIVE_ALERTS_GROWTH": "0 in 5m"},
+        {"REDRIVE_ALERTS_THRESHOLD": "100"},
+        {"REDRIVE_ALERTS_SIZE": "0"},
+        {"REDRIVE_ALERTS_SIZE": "many"},
+        {"REDRIVE_ALERTS_AGE": "30s"},
+        {"REDRIVE_ALERTS_REPEAT_EVERY": "off"},
+        {"REDRIVE_ALERTS_RELAPSE": "maybe"},
     ],
 )
 def test_what_alerts_cannot_be_sent_with_is_a_mistake(said: dict[str, str]) -> None:
@@ -443,3 +452,49 @@ def test_the_password_of_an_alertmanager_is_not_shown() -> None:
 
     (one,) = [one for one in found if one.key == "alerts.alertmanager"]
     assert (one.value, one.origin) == (("http://ann:***@am:9093",), "REDRIVE_ALERTS_ALERTMANAGER")
+
+
+def test_rules_of_alerts_are_set_or_turned_off_in_the_file_and_by_variables(folder: Path) -> None:
+    (folder / "redrive.toml").write_text(
+        '[alerts]\nwebhook = "https://chat.example/s3cret"\ngrowth = "5 in 1m"\nthreshold = "off"\nsize = 7\n'
+        'age = "2h"\nrepeat_every = "never"\nrelapse = false\n',
+        "utf-8",
+    )
+    told = {"REDRIVE_ALERTS_SIZE": "off", "REDRIVE_ALERTS_AGE": "off", "REDRIVE_ALERTS_THRESHOLD": "50 in 90m"}
+    told |= {"REDRIVE_ALERTS_REPEAT_EVERY": "1h", "REDRIVE_ALERTS_NEW_INCIDENT": "no"}
+
+    one, other = load_settings({}).alerts, load_settings(told).alerts
+
+    assert one.rules == AlertRules(
+        relapse=False, growth=Pace(5, timedelta(minutes=1)), threshold=None, size=7, age=timedelta(hours=2)
+    )
+    assert (one.webhook, one.repeat_every) == (("https://chat.example/s3cret",), None)
+    assert other.rules == AlertRules(
+        new_incident=False,
+        relapse=False,
+        growth=Pace(5, timedelta(minutes=1)),
+        threshold=Pace(50, timedelta(minutes=90)),
+        size=None,
+        age=None,
+    )
+    assert other.repeat_every == timedelta(hours=1)
+    assert AlertSettings().rules == AlertRules()
+
+
+def test_of_a_webhook_only_its_host_is_shown_and_in_a_mistake_nothing() -> None:
+    said = {
+        "REDRIVE_ALERTS_WEBHOOK": "https://chat.example:8443/T0/s3cret?key=s3cret,https://ann:s3cret@chat.example/x"
+    }
+    found = {one.key: one.value for one in shown(read_settings(said))}
+
+    assert found["alerts.webhook"] == ("https://chat.example:8443/***", "***")
+    assert found["alerts.growth"] == "10 in 5m"
+    (mistake,) = mistakes({"REDRIVE_ALERTS_WEBHOOK": "chat.example/s3cret"})
+    assert mistake.startswith("REDRIVE_ALERTS_WEBHOOK: expected URLs")
+    assert "s3cret" not in mistake
+
+
+def test_every_mistake_about_alerts_is_told_at_once() -> None:
+    said = {"ALERTS_GROWTH": "fast", "ALERTS_SIZE": "-1", "ALERTS_AGE": "old", "ALERTS_WEBHOOK": "x"}
+
+    assert len(mistakes({f"REDRIVE_{name}": value for name, value in said.items()})) == len(said)

@@ -12,6 +12,7 @@ from starlette.routing import compile_path
 
 from redrive.api.problems import PROBLEM_REF, PROBLEM_SCHEMA, answer_with_problems
 from redrive.api.routes import (
+    alerts,
     analytics,
     audit,
     clearing,
@@ -35,7 +36,7 @@ from redrive.service import Service
 PREFIX = "/api/v1"
 ROUTERS = [
     *(dlq.router, letters.router, clearing.router, incidents.router, redrives.router, queues.router),
-    *(analytics.router, audit.router, events.router, transfer.router, tokens.router),
+    *(analytics.router, audit.router, events.router, transfer.router, tokens.router, alerts.router),
 ]
 _PROBLEM = {"content": {"application/problem+json": {"schema": PROBLEM_REF}}}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {

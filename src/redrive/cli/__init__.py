@@ -29,6 +29,7 @@ _COMMANDS = {
     "collect": "Collect dead letters into the store, and carry out redrives.",
     "letters": "Look at collected dead letters, decide about them, send them back.",
     "incidents": "Letters that failed the same way: look at them, note, assign, mute, resolve.",
+    "alerts": "Whether those who are told of alerts hear them.",
     "redrives": "What was sent back and what became of it: watch, pause, resume, cancel.",
     "audit": "Who did what to which letters, and whether that record still holds.",
     "store": "Look after the store itself.",

@@ -20,6 +20,7 @@ from redrive.core.redrive import Redrive, Target
 if TYPE_CHECKING:
     from redrive.triage import incidents, redrives
     from redrive.triage.access import Issued
+    from redrive.triage.alerts import Tried
     from redrive.triage.drive import Told
     from redrive.triage.editor import Edited
     from redrive.triage.export import Imported
@@ -110,8 +111,8 @@ class Incidents(Protocol):
         """Say who looks after it."""
         ...
 
-    async def mute(self, incident_id: str) -> IncidentRow:
-        """Say no more about it."""
+    async def mute(self, incident_id: str, *, ends_in: str | None = None) -> IncidentRow:
+        """Say no more about it, or not for so long."""
         ...
 
     async def reopen(self, incident_id: str) -> IncidentRow:
@@ -185,6 +186,14 @@ class Tokens(Protocol):
         ...
 
 
+class Alerts(Protocol):
+    """Who is told of alerts."""
+
+    async def test(self) -> Sequence["Tried"]:
+        """Send every notifier a test."""
+        ...
+
+
 class Queues(Protocol):
     """Queues and their consumers. A group has to be named only where a queue has several."""
 
@@ -214,3 +223,4 @@ class Clerk:
     redrives: Redrives
     audit: Audit
     tokens: Tokens
+    alerts: Alerts

@@ -22,9 +22,16 @@ def _said(key: str, value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     if value is None:
-        return "unlimited" if key == "kafka.dlq.retention" else "none"
+        return _NONE.get(key, "none")
     return _size(value) if key in _SIZES else _number(value)
 
+
+_NONE = {
+    "kafka.dlq.retention": "unlimited",
+    "alerts.repeat_every": "never",
+    **{f"alerts.{rule}": "off" for rule in ("growth", "threshold", "size", "age")},
+}
+"""What a value that is none is called, where that is something to say."""
 
 _SIZES = ("service.body_limit", "kafka.dlq.max_message")
 

@@ -12,6 +12,7 @@ from redrive.cli.clerk import Incidents
 from redrive.cli.desk import SHORT
 from redrive.cli.output import Column, age, complain, preview, show, tell
 from redrive.cli.sheet import Part, block, tell_sheet
+from redrive.core.errors import ConfigError
 from redrive.core.likeness import Likeness
 from redrive.core.ports.store import IncidentRow
 
@@ -103,14 +104,21 @@ async def mute(
     incident_id: IncidentId,
     /,
     *,
+    ends_in: Annotated[
+        str | None, Parameter(help="How long, as in 8h; until it is taken back unless told. A service ends it.")
+    ] = None,
     off: Annotated[bool, Parameter(help="Take it back.")] = False,
     at: Anywhere = STORE,
 ) -> None:
     """Keep counting an incident, but say no more about it."""
-    said = f"incident {incident_id} is {'open again' if off else 'muted'}"
-    await _change(
-        at, lambda incidents: incidents.reopen(incident_id) if off else incidents.mute(incident_id), said=said
-    )
+    if off and ends_in is not None:
+        raise ConfigError("--ends-in: expected none beside --off")
+    said = f"incident {incident_id} is {'open again' if off else f'muted for {ends_in}' if ends_in else 'muted'}"
+
+    def change(incidents: Incidents) -> Awaitable[IncidentRow]:
+        return incidents.reopen(incident_id) if off else incidents.mute(incident_id, ends_in=ends_in)
+
+    await _change(at, change, said=said)
 
 
 @incidents.command

@@ -18,6 +18,7 @@ file is `redrive.toml` in the current folder, or the one that REDRIVE_CONFIG nam
 key is in `keys`.
 """
 
+from redrive.config.alerts import AlertSettings
 from redrive.config.apart import check_apart
 from redrive.config.encryption import load_keys
 from redrive.config.kafka import KafkaAttemptSettings, KafkaDlqSettings, KafkaSettings
@@ -25,7 +26,6 @@ from redrive.config.loading import load_settings, read_settings
 from redrive.config.settings import (
     DEFAULT_BROKER,
     DEFAULT_STORE,
-    AlertSettings,
     BrokerSettings,
     RetentionSettings,
     ServiceSettings,

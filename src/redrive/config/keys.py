@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import get_args
 
+from redrive.config.alerts import ALERT_KINDS
 from redrive.config.kafka import KAFKA_KINDS
 from redrive.config.kinds import (
     DLQS,
     DURATION,
     FLAG,
-    LABELS,
     NAMES,
     RATE,
     SIZE,
@@ -18,7 +18,6 @@ from redrive.config.kinds import (
     one_of,
     url,
     url_of,
-    urls,
     whole,
 )
 from redrive.config.settings import DEFAULT_BROKER, DEFAULT_STORE, LogFormat, LogLevel
@@ -52,8 +51,7 @@ KEYS = {
     "service.body_limit": Key(SIZE),
     "service.public_url": Key(url("https://redrive.example.org")),
     "service.trace_url": Key(url_of("trace_id", "https://traces.example.org/trace/{trace_id}")),
-    "alerts.alertmanager": Key(urls("http://127.0.0.1:9093")),
-    "alerts.labels": Key(LABELS),
+    **{name: Key(kind) for name, kind in ALERT_KINDS.items()},
     "metrics.label": Key(TEXT),
     "encryption.keys_file": Key(TEXT),
     **{name: Key(kind) for name, kind in KAFKA_KINDS.items()},

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from redrive.core.alert_rules import Pace
 from redrive.core.duration import as_duration
 
 _SIZE = re.compile(r"\s*(\d+)\s*(B|kB|KB|MB|GB)?\s*")
@@ -17,12 +19,13 @@ _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no"
 class Kind:
     """What a value must be. `check` gives the value as it is used, or raises `ValueError` or `TypeError`.
 
-    `parse` makes of a variable's text what TOML would have held.
+    `parse` makes of a variable's text what TOML would have held. One that is `secret` is not repeated in a mistake.
     """
 
     expected: str
     check: Callable[[Any], Any]
     parse: Callable[[str], Any] = str
+    secret: bool = False
 
     def read(self, value: Any, *, text: bool) -> Any:
         """The value as it is used. Raises `ValueError` that says what was expected."""
@@ -30,6 +33,7 @@ class Kind:
             return self.check(self.parse(value) if text else value)
         except (ValueError, TypeError, KeyError) as error:
             shown = repr(value) if "@" not in str(value) else "a text with a password in it and no ://"
+            shown = "something else, which is not shown" if self.secret else shown
             raise ValueError(f"expected {self.expected}, got {shown}") from error
 
 
@@ -60,14 +64,14 @@ def url_of(field: str, example: str) -> Kind:
     return Kind(f"a URL with {{{field}}} in it, such as {example}", check)
 
 
-def urls(example: str) -> Kind:
+def urls(example: str, *, secret: bool = False) -> Kind:
     """One URL, or a list of them, each once."""
 
     def check(value: Any) -> tuple[str, ...]:
         names = _names([value] if isinstance(value, str) else value)
         return tuple(_text_with("://", name) for name in names)
 
-    return Kind(f"URLs such as {example}, each once", check, _listed)
+    return Kind(f"URLs such as {example}, each once", check, _listed, secret)
 
 
 def broker(example: str) -> Kind:
@@ -145,6 +149,32 @@ def _rate(value: Any) -> float:
     return float(value)
 
 
+OFF = "off"
+
+
+def or_off(kind: Kind, word: str = OFF) -> Kind:
+    """A value of this kind, or a word for none."""
+
+    def check(value: Any) -> Any:
+        return None if value == word else kind.check(value)
+
+    def parse(text: str) -> Any:
+        return text if text == word else kind.parse(text)
+
+    return Kind(f'{kind.expected}, or "{word}"', check, parse)
+
+
+def _pace(value: Any) -> Pace:
+    return Pace.of(_text(value))
+
+
+def _lasting(value: Any) -> timedelta:
+    found = as_duration(value)
+    if found < timedelta(minutes=1):
+        raise ValueError(value)
+    return found
+
+
 TEXT = Kind("a text that is not empty", _text)
 FLAG = Kind("true or false", _flag, lambda text: _WORDS[text.lower()])
 NAMES = Kind("a list of names, each once", _names, _listed)
@@ -153,3 +183,5 @@ LABELS = Kind('labels such as "severity=critical", each once', _labels, _listed)
 SIZE = Kind('a size such as "8MB", or bytes', _size, lambda text: int(text) if text.isdecimal() else text)
 RATE = Kind("a number of requests per second above 0", _rate, float)
 DURATION = Kind('a length of time such as "90d" or "12h"', as_duration)
+LASTING = Kind('a length of time of a minute or more such as "4h"', _lasting)
+PACE = Kind('letters in a time of a minute or more such as "10 in 5m"', _pace)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from redrive.config.alerts import AlertSettings
 from redrive.config.apart import is_same_file
 from redrive.config.brokers import brokers_of
 from redrive.config.kafka import KafkaAttemptSettings, KafkaDlqSettings, KafkaSettings
 from redrive.config.keys import RETENTION_KEYS
-from redrive.config.settings import AlertSettings, RetentionSettings, ServiceSettings, Settings
+from redrive.config.settings import RetentionSettings, ServiceSettings, Settings
 from redrive.config.sources import (
     Said,
     SettingsFile,

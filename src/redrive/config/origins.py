@@ -9,7 +9,8 @@ from redrive.config.keys import BROKER_KEYS, KEYS
 from redrive.config.loading import Reading
 from redrive.config.settings import Settings
 from redrive.config.sources import SettingsFile
-from redrive.core.url import mask_url
+from redrive.core.alert_rules import Pace
+from redrive.core.url import mask_path, mask_url
 
 DEFAULT = "default"
 
@@ -24,7 +25,7 @@ class Shown(NamedTuple):
 
 def shown(reading: Reading) -> list[Shown]:
     """Every key that there is, with the value that holds. Passwords in URLs are masked."""
-    return [Shown(key, _masked(value), _origin(key, reading)) for key, value in _values(reading)]
+    return [Shown(key, _masked(key, value), _origin(key, reading)) for key, value in _values(reading)]
 
 
 def _values(reading: Reading) -> Iterator[tuple[str, Any]]:
@@ -99,7 +100,11 @@ def _has(table: Any, key: str) -> bool:
     return True
 
 
-def _masked(value: Any) -> Any:
+def _masked(key: str, value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_masked, value))
-    return mask_url(value) if isinstance(value, str) else value
+        return tuple(_masked(key, one) for one in value)
+    if isinstance(value, Pace):
+        return str(value)
+    if not isinstance(value, str):
+        return value
+    return mask_path(value) if key in KEYS and KEYS[key].kind.secret else mask_url(value)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from redrive.config.alerts import AlertSettings
 from redrive.config.kafka import KafkaSettings
 from redrive.core.errors import ConfigError
 
@@ -47,14 +48,6 @@ class ServiceSettings:
     body_limit: int = 8_000_000
     public_url: str | None = None
     trace_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertSettings:
-    """Who is told of incidents: Alertmanagers, each by its URL, and the labels that every alert has beside its own."""
-
-    alertmanager: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

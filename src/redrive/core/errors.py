@@ -189,7 +189,14 @@ class RequestIdConflict(GatewayError):
 
 
 class NotifierError(RedriveError):
-    """Whoever is told of alerts did not take them; the same ones may be told again."""
+    """Whoever is told of alerts did not take them; the same ones may be told again.
+
+    `retry_after` is how many seconds they want to be left alone, if they say so.
+    """
+
+    def __init__(self, message: str, *, retry_after: str | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class MissingExtra(RedriveError):

@@ -6,6 +6,8 @@ import re
 _USER = re.compile(r"(?<=://)(?:([^\s/?#:@]*):(?:(?!://)[^\s\"'<>])*|[^\s/?#:@]+)@")
 _QUERY = re.compile(r"([?&][\w.-]*(?:password|passwd|secret|token|api_?key)=)[^\s&#\"'<>]*", re.IGNORECASE)
 
+_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@]+(?=[/?#]|$)")
+
 
 def mask_url(text: str) -> str:
     """The text with the password of every URL in it masked; a lone user name too: NATS takes it for a token.
@@ -21,3 +23,15 @@ def mask_url(text: str) -> str:
 def _masked(found: re.Match[str]) -> str:
     user: str | None = found[1]
     return "***@" if user is None else f"{user}:***@"
+
+
+def mask_path(url: str) -> str:
+    """A URL whose path opens the door, as those of chat services do: only where it leads to is left.
+
+    Where a password may stand before that, not even so much.
+
+    >>> mask_path("https://hooks.example.org/services/T0/B0/s3cret?x=1")
+    'https://hooks.example.org/***'
+    """
+    found = None if "@" in url else _PLACE.match(url)
+    return "***" if found is None else f"{found[0]}/***"

@@ -1,103 +1,132 @@
-"""Alerts: which incidents are open, told to notifiers until they are not.
+"""Alerts: what fires, told to notifiers until it does not.
 
 The store is the truth, and is looked at again and again: whoever opens an incident or resolves its last letter, in
-whichever process, is found out. What is told survives being told twice, so any number of services may do the same.
+whichever process, is found out. Of several services one tells; what it has told stands in the store, so that another
+one, or the same one later, goes on where it ended.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import contextlib
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from random import Random
 from typing import Final
-from urllib.parse import quote
+from uuid import uuid4
 
-from redrive.core.alert import Alert
-from redrive.core.errors import LetterNotFound
-from redrive.core.event import AlertsTold, Event, LettersCollected, NotifierFailed
+from redrive.core.alert_rules import AlertRules
+from redrive.core.audit import Act
+from redrive.core.errors import StoreError
+from redrive.core.event import Event, LettersCollected
 from redrive.core.ports import Clock, EventSink, Notifier
-from redrive.core.ports.store import IncidentRow, LetterStore
+from redrive.core.ports.store import IncidentChange, Store
+from redrive.observe.alert_memo import AlertMemo
+from redrive.observe.alert_watch import AlertWatch
+from redrive.observe.listener import Listener
+from redrive.observe.pages import Pages
 
 EVERY: Final = timedelta(seconds=10)
+IDLE: Final = timedelta(minutes=1)
+"""Where nobody is told, only mutes end."""
 GATHER: Final = timedelta(seconds=1)
 """How long news is gathered before it is told: what dies together is told together."""
-MOST: Final = 1000
-"""Of more open incidents than that, those with the latest deaths are told of."""
+LEASE: Final = timedelta(minutes=1)
+"""How long after the last look of a service that died another one takes over."""
+MEMO: Final = "alerts"
+_LAST: Final = 5.0  # seconds for a look that is under way at the end
 _PAGE: Final = 200
-_FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=10), timedelta(minutes=1)
-
-
-@dataclass(slots=True)
-class _Listener:
-    """A notifier, what it was told of each incident and when, and how long it is left alone after a failure."""
-
-    notifier: Notifier
-    told: dict[str, tuple[Alert, datetime]] = field(default_factory=dict)
-    wait: timedelta = _FIRST_WAIT
-    not_before: datetime | None = None
-
-    def is_left_alone(self, now: datetime) -> bool:
-        return self.not_before is not None and now < self.not_before
-
-    def leave_alone(self, now: datetime) -> None:
-        self.not_before, self.wait = now + self.wait, min(2 * self.wait, _LONGEST_WAIT)
+_RULES: Final = AlertRules()
+_NO_PAGES: Final = Pages()
 
 
 class Alerts:
     """Looks every ten seconds, and soon after letters were collected; tells each notifier what is news to it.
 
-    An alert begins when an incident opens, for the first time or again, and ends when its last open letter is resolved
-    or discarded, or when somebody mutes or resolves it. A notifier that is away costs the others nothing. `page` gives
-    the link to an incident's page. Belongs to one event loop.
+    An alert begins when an incident opens, for the first time or again, or a rule about a queue is broken. It ends when
+    its last open letter is resolved or discarded, when somebody mutes or resolves it, or when the rule holds again. A
+    mute ends here too, when its time is up. A notifier that is away costs the others nothing. Belongs to one event
+    loop; any number may look at one store.
     """
 
     def __init__(
         self,
-        store: LetterStore,
+        store: Store,
         notifiers: Iterable[Notifier],
         *,
         clock: Clock,
         sink: EventSink,
-        page: Callable[[str], str] = lambda _: "",
+        rules: AlertRules = _RULES,
+        pages: Pages = _NO_PAGES,
     ) -> None:
         self._store = store
-        self._listeners = [_Listener(notifier) for notifier in notifiers]
+        random = Random()  # noqa: S311 - jitter, not secrets
+        self._listeners = [Listener(notifier, sink=sink, random=random) for notifier in notifiers]
+        self._watch = AlertWatch(store, rules, pages=pages)
         self._clock = clock
-        self._sink = sink
-        self._page = page
-        self._began: dict[str, datetime] = {}
+        self._owner = uuid4().hex
         self._news = asyncio.Event()
 
     async def run(self) -> None:
-        """Look now and again, until cancelled."""
-        while True:
-            await self.look()
-            await self._until_news()
+        """Look now and again, until cancelled: a look that is under way is finished, and another service may go on."""
+        try:
+            while True:
+                looking = asyncio.ensure_future(self.look())
+                try:
+                    await asyncio.shield(looking)
+                finally:
+                    await asyncio.wait([looking], timeout=_LAST)
+                    looking.cancel()
+                await self._until_news()
+        finally:
+            await self._give_up()
 
     async def look(self) -> None:
-        """Look once, and tell everybody what is news to them. Never raises."""
+        """Look once, and tell everybody what is news to them, unless another service does. Never raises."""
         now = self._clock.now()
         try:
-            rows = await self._open()
-            gone = await self._gone(rows)
+            body = await self._store.take_memo(MEMO, owner=self._owner, now=now, until=now + LEASE)
+            if body is None:
+                return
+            await self._end_mutes(now)
+            memo = AlertMemo.read(body)
+            memo.told = {one.notifier.place: memo.told.get(one.notifier.place, {}) for one in self._listeners}
+            if self._listeners:
+                await self._tell(memo, now)
+            if (written := memo.written()) != body:
+                await self._store.write_memo(MEMO, written, owner=self._owner)
         except Exception as error:  # noqa: BLE001 - what was told goes on for a while; the next look comes
             for listener in self._listeners:
-                self._failed(listener, 0, error, now)
-            return
-        self._began = {name: self._began.get(name, min(row.last_at, now)) for name, row in rows.items()}
-        firing = {name: self._alert(row, self._began[name]) for name, row in rows.items()}
-        await asyncio.gather(*(self._tell(listener, firing, gone, now) for listener in self._listeners))
+                listener.failed(0, error, now)
 
     def hear(self, event: Event) -> None:
         """The subscriber that hurries the next look; call it in the loop's thread."""
         if isinstance(event, LettersCollected) and (event.incidents or event.resolved):
             self._news.set()
 
-    async def aclose(self) -> None:
-        """Close the notifiers. What fires goes on by itself for a while: another service may speak for it."""
-        await asyncio.gather(*(listener.notifier.aclose() for listener in self._listeners))
+    async def _tell(self, memo: AlertMemo, now: datetime) -> None:
+        firing = await self._watch.firing(memo, now)
+        ended = await self._watch.ended(memo, firing, now)
+        heard = [(one, memo.told[one.notifier.place]) for one in self._listeners]
+        await asyncio.gather(*(one.tell(told, firing, ended, now) for one, told in heard))
+
+    async def _end_mutes(self, now: datetime) -> None:
+        """Open what was muted until now; what has no open letter is resolved."""
+        after: str | None = None
+        while True:
+            page = await self._store.incidents(state="muted", limit=_PAGE, after=after)
+            for row in page.rows:
+                if row.muted_until is not None and row.muted_until <= now:
+                    act = Act(who=MEMO, verb="incidents.unmute", at=now, selection=f"incident={row.incident_id}")
+                    change = IncidentChange(state="open" if row.open else "resolved")
+                    await self._store.change_incident(row.incident_id, change, act=act)
+            after = page.after
+            if after is None:
+                return
 
     async def _until_news(self) -> None:
-        sleeping = asyncio.ensure_future(self._clock.sleep(EVERY))
+        now = self._clock.now()
+        again = [one.not_before - now for one in self._listeners if one.not_before is not None]
+        pause = max(min((EVERY if self._listeners else IDLE, *again)), GATHER)
+        sleeping = asyncio.ensure_future(self._clock.sleep(pause))
         waiting = asyncio.ensure_future(self._news.wait())
         try:
             await asyncio.wait((sleeping, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -108,105 +137,9 @@ class Alerts:
             await self._clock.sleep(GATHER)
             self._news.clear()
 
-    async def _open(self) -> dict[str, IncidentRow]:
-        found: dict[str, IncidentRow] = {}
-        after: str | None = None
-        while len(found) < MOST:
-            page = await self._store.incidents(state="open", limit=_PAGE, after=after)
-            found.update((row.incident_id, row) for row in page.rows)
-            after = page.after
-            if after is None:
-                break
-        return found
-
-    async def _gone(self, rows: Mapping[str, IncidentRow]) -> dict[str, IncidentRow | None]:
-        """What anybody was told of and is not open any more; None for what is not there at all."""
-        told = {name for listener in self._listeners for name in listener.told}
-        gone: dict[str, IncidentRow | None] = {}
-        for name in sorted(told - rows.keys()):
-            try:
-                row = await self._store.incident(name)
-            except LetterNotFound:
-                gone[name] = None
-            else:
-                if row.state != "open":
-                    gone[name] = row
-        return gone
-
-    def _alert(self, row: IncidentRow, began_at: datetime) -> Alert:
-        return Alert(
-            incident_id=row.incident_id,
-            error_type=row.error_type,
-            queues=tuple(row.queues),
-            open=row.open,
-            total=row.total,
-            began_at=began_at,
-            last_at=row.last_at,
-            link=self._page(row.incident_id),
-        )
-
-    async def _tell(
-        self,
-        listener: _Listener,
-        firing: Mapping[str, Alert],
-        gone: Mapping[str, IncidentRow | None],
-        now: datetime,
-    ) -> None:
-        if listener.is_left_alone(now):
-            return
-        begun = [alert for alert in firing.values() if _is_news(listener, alert, now)]
-        ended = [
-            *(_ended(listener.told[name][0], row, now) for name, row in gone.items() if name in listener.told),
-            *_renamed(listener, begun, now),
-        ]
-        if not begun and not ended:
-            return
-        try:
-            await listener.notifier.tell([*ended, *begun])
-        except Exception as error:  # noqa: BLE001 - told again later
-            self._failed(listener, len(begun) + len(ended), error, now)
-            return
-        listener.not_before, listener.wait = None, _FIRST_WAIT
-        for incident_id in gone:
-            listener.told.pop(incident_id, None)
-        listener.told.update((alert.incident_id, (alert, now)) for alert in begun)
-        name = listener.notifier.name
-        self._sink.emit(AlertsTold(at=now, queue="", notifier=name, firing=len(begun), resolved=len(ended)))
-
-    def _failed(self, listener: _Listener, alerts: int, error: Exception, now: datetime) -> None:
-        if listener.is_left_alone(now):
-            return
-        listener.leave_alone(now)
-        why = f"{type(error).__name__}: {error}"
-        name = listener.notifier.name
-        self._sink.emit(NotifierFailed(at=now, queue="", notifier=name, alerts=alerts, why=why))
-
-
-def _is_news(listener: _Listener, alert: Alert, now: datetime) -> bool:
-    known = listener.told.get(alert.incident_id)
-    if known is None or known[0].queue != alert.queue:
-        return True
-    repeat_every = listener.notifier.repeat_every
-    return repeat_every is not None and now - known[1] >= repeat_every
-
-
-def _renamed(listener: _Listener, begun: Sequence[Alert], now: datetime) -> list[Alert]:
-    """What was told under the name of one queue, and goes on under another."""
-    known = [(listener.told[alert.incident_id][0], alert) for alert in begun if alert.incident_id in listener.told]
-    return [replace(old, ended_at=now) for old, alert in known if old.queue != alert.queue]
-
-
-def _ended(alert: Alert, row: IncidentRow | None, now: datetime) -> Alert:
-    if row is None:
-        return replace(alert, open=0, ended_at=now)
-    return replace(alert, open=row.open, total=row.total, last_at=row.last_at, ended_at=now)
-
-
-def page_under(public_url: str | None) -> Callable[[str], str]:
-    """The page of an incident in the console that people find at this URL; without one there is no link.
-
-    >>> page_under("https://redrive.example.org/")("a1/b2")
-    'https://redrive.example.org/incidents/a1%2Fb2'
-    """
-    base = (public_url or "").rstrip("/")
-    return lambda incident_id: base and f"{base}/incidents/{quote(incident_id, safe='', errors='replace')}"
+    async def _give_up(self) -> None:
+        """Let another service tell, at once."""
+        now = self._clock.now()
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_LAST):
+                await self._store.take_memo(MEMO, owner=self._owner, now=now, until=now)

@@ -53,11 +53,15 @@ class OpenTelemetryTracing:
                 raise
 
     @contextmanager
-    def publish(self, queue: str, headers: Headers) -> Iterator[Headers]:
+    def publish(self, queue: str, headers: Headers, *, answers: Delivery | None = None) -> Iterator[Headers]:
+        origin = None if answers is None else _origin(answers)
+        is_redriven = answers is not None and answers.generation > 0
         with self._tracer.start_as_current_span(
             f"publish {queue}",
+            context=Context() if is_redriven else origin,
             kind=trace.SpanKind.PRODUCER,
             attributes=self._done("send", "publish", queue),
+            links=_links([origin]) if is_redriven and origin is not None else [],
         ):
             carrier: dict[str, str] = {}
             propagate.inject(carrier)

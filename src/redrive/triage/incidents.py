@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+from redrive.core.duration import Duration, as_duration
+from redrive.core.errors import ConfigError
 from redrive.core.letter import DeadLetter
 from redrive.core.likeness import Likeness, in_common
 from redrive.core.ports.store import IncidentChange, IncidentRow, LetterRow, Page, StoredLetter
@@ -81,9 +83,13 @@ async def assign(desk: Desk, incident_id: str, assignee: str) -> IncidentRow:
     return await _change(desk, incident_id, "assign", IncidentChange(assignee=assignee))
 
 
-async def mute(desk: Desk, incident_id: str) -> IncidentRow:
-    """Keep counting, but say no more about it. Raises `LetterNotFound`."""
-    return await _change(desk, incident_id, "mute", IncidentChange(state="muted"))
+async def mute(desk: Desk, incident_id: str, *, ends_in: Duration | None = None) -> IncidentRow:
+    """Keep counting, but say no more about it: until somebody takes it back, or so long.
+
+    Raises `LetterNotFound`, or `ConfigError` for a time that is none.
+    """
+    until = None if ends_in is None else desk.clock.now() + _length(ends_in)
+    return await _change(desk, incident_id, "mute", IncidentChange(state="muted", muted_until=until))
 
 
 async def resolve(desk: Desk, incident_id: str) -> IncidentRow:
@@ -99,3 +105,13 @@ async def reopen(desk: Desk, incident_id: str) -> IncidentRow:
 async def _change(desk: Desk, incident_id: str, verb: str, change: IncidentChange) -> IncidentRow:
     act = desk.act(f"incidents.{verb}", selection=f"incident={incident_id}")
     return await desk.store.change_incident(incident_id, change, act=act)
+
+
+def _length(ends_in: Duration) -> timedelta:
+    try:
+        found = as_duration(ends_in)
+    except ValueError as error:
+        raise ConfigError(f"ends_in: {error}") from error
+    if not found:
+        raise ConfigError("ends_in: expected more than zero")
+    return found

@@ -8,12 +8,19 @@ from redrive.core.ports.tracing import Tracing
 
 
 def notifiers(settings: AlertSettings, *, clock: Clock | None = None) -> list[Notifier]:
-    """Everybody who is told of incidents. Raises `ConfigError`."""
+    """Everybody who is told of alerts. Raises `ConfigError`, `MissingExtra`."""
     from redrive.notifiers.alertmanager import AlertmanagerNotifier
 
-    return [
-        AlertmanagerNotifier(url, labels=settings.labels, clock=clock or SystemClock()) for url in settings.alertmanager
-    ]
+    clock, labels = clock or SystemClock(), settings.labels
+    found: list[Notifier] = [AlertmanagerNotifier(url, labels=labels, clock=clock) for url in settings.alertmanager]
+    if settings.webhook:
+        from redrive.notifiers.webhook import WebhookNotifier
+
+        often, private = settings.repeat_every, settings.allow_private
+        found += [
+            WebhookNotifier(url, repeat_every=often, allow_private=private, labels=labels) for url in settings.webhook
+        ]
+    return found
 
 
 def cipher(settings: Settings) -> Cipher | None:

@@ -50,6 +50,7 @@ LEAST = {
     "POST /api/v1/redrives/{redrive_id}/cancel": OPERATOR,
     "POST /api/v1/redrives/{redrive_id}/pause": OPERATOR,
     "POST /api/v1/redrives/{redrive_id}/resume": OPERATOR,
+    "POST /api/v1/alerts/test": ADMIN,
     "GET /api/v1/tokens": ADMIN,
     "POST /api/v1/tokens": ADMIN,
     "POST /api/v1/tokens/{token_id}/revoke": ADMIN,

@@ -85,6 +85,18 @@ def test_a_muted_incident_leaves_the_list_until_it_is_unmuted(kept: Shop) -> Non
     assert len(kept.run("incidents", "--json").lines) == 2
 
 
+def test_a_mute_may_have_an_end_which_is_kept_with_it(kept: Shop) -> None:
+    before = datetime.now(UTC)
+    said = kept.run("incidents", "mute", "aaaa", "--ends-in", "8h")
+    muted = json.loads(kept.run("incidents", "list", "--state", "muted", "--json").out)
+
+    assert (said.status, said.out) == (0, "incident aaaa is muted for 8h\n")
+    ends_in = datetime.fromisoformat(muted["muted_until"]) - before
+    assert timedelta(hours=8) <= ends_in < timedelta(hours=9)
+    for wrong in (("--ends-in", "soon"), ("--ends-in", "0s"), ("--ends-in", "8h", "--off")):
+        assert kept.run("incidents", "mute", "aaaa", *wrong).status == 2
+
+
 def test_a_resolved_incident_is_opened_by_a_new_letter(kept: Shop) -> None:
     kept.run("incidents", "resolve", "bbbb")
     closed = len(kept.run("incidents", "--json").lines)

@@ -178,3 +178,19 @@ def test_a_longer_one_in_longer_spans_and_nothing_is_left_uncounted(days: int) -
 
 def test_an_incident_whose_hours_are_gone_has_an_empty_chart() -> None:
     assert sum(span.deaths for span in course_of([], now=NOW).spans) == 0
+
+
+async def test_a_mute_may_have_an_end_and_the_page_says_when() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(1)
+        ((incident,),) = [(await stage.store.incidents()).rows]
+        form = (await stage.see(f"/incidents/{incident.incident_id}")).form(f"/incidents/{incident.incident_id}/mute")
+        assert form.fields["ends_in"] == ""
+
+        seen = await stage.follow(await stage.post(form.action, {"ends_in": "8h"}))
+        wrong = await stage.post(form.action, {"ends_in": "soon"})
+        kept = await stage.store.incident(incident.incident_id)
+
+    assert kept.muted_until == stage.clock.now() + timedelta(hours=8)
+    assert "until 2030-01-01 08:00" in seen.text
+    assert wrong.status_code == 400

@@ -2,7 +2,6 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
-from random import Random
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ SECRET = b'{"order": 1, "password": "hunter2", "email": "ann@example.com"}'
 async def send_back(stage: Bench, letter_id: str = "letter-0") -> str:
     """Claim a letter for a redrive, as a redriver does; the id of the redrive."""
     selection = await select(stage.desk, Wanted(letter_ids=[letter_id]))
-    redrive = await create(stage.desk, await plan(selection, Terms(), brokers=stage.brokers, random=Random(7)))
+    redrive = await create(stage.desk, await plan(selection, Terms(), brokers=stage.brokers))
     await stage.store.claim(redrive.redrive_id, step=0, limit=10)
     await stage.store.sent(redrive.redrive_id, {letter_id: "m-1"}, at=stage.clock.now())
     return redrive.redrive_id

@@ -60,6 +60,7 @@ LEAST = {
     "GET /gateways": VIEWER,
     "GET /audit": VIEWER,
     "GET /settings": VIEWER,
+    "POST /settings/alerts/test": ADMIN,
     "POST /settings/tokens": ADMIN,
     "POST /settings/tokens/{token_id}/revoke": ADMIN,
     "GET /settings/purge": ADMIN,

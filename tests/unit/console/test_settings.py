@@ -11,8 +11,10 @@ from redrive.core.query import Query
 from redrive.service import open_service
 from redrive.triage import access
 from redrive.triage.retention import Rule
+from tests.unit.console.seen import read
 from tests.unit.console.stage import ConsoleStage
 from tests.unit.triage.bench import begin
+from tests.unit.triage.notifying import Hearing
 
 
 async def test_the_page_says_who_you_are_and_what_you_may() -> None:
@@ -250,3 +252,40 @@ async def test_nothing_to_remove_is_said_and_no_button_is_offered() -> None:
 
     assert "there is nothing to remove" in seen.text
     assert not any(form.method == "post" and form.action == "/settings/purge" for form in seen.forms)
+
+
+async def test_who_is_told_of_alerts_is_shown_and_sent_a_test_which_says_what_came_of_it() -> None:
+    hears = Hearing("webhook", "https://chat.example/***")
+    deaf = Hearing("alertmanager", "http://am:9093", why="am answered 500: <b>no</b>")
+    async with ConsoleStage(notifiers=[hears, deaf]) as stage:
+        before = await stage.see("/settings")
+        answer = await stage.post(before.form("/settings/alerts/test").action)
+        after = read(answer.text)
+        verbs = await stage.verbs()
+
+    assert ["webhook", "https://chat.example/***", "every 4h"] in [cells[:3] for cells in before.rows]
+    assert answer.status_code == HTTPStatus.OK
+    assert [cells[3] for cells in after.rows if cells[0] in ("webhook", "alertmanager")] == [
+        "taken",
+        "not taken am answered 500: <b>no</b>",
+    ]
+    assert "<b>no" not in answer.text
+    assert [alert.rule for alert in hears.heard] == ["test"]
+    assert verbs == ["alerts.test"]
+
+
+async def test_where_nobody_is_told_of_alerts_the_page_says_how_to_change_that() -> None:
+    async with ConsoleStage() as stage:
+        seen = await stage.see("/settings")
+
+    assert "Nobody is told of alerts" in seen.text
+    assert not seen.offers("/settings/alerts/test")
+
+
+async def test_who_is_no_admin_is_not_offered_the_test() -> None:
+    async with ConsoleStage(needs_token=True, notifiers=[Hearing("webhook", "x")]) as stage:
+        await stage.as_(Role.OPERATOR)
+        seen = await stage.see("/settings")
+
+    assert "webhook" in seen.text
+    assert not seen.offers("/settings/alerts/test")

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 
-from redrive.core.alert import Alert
+from redrive.core.alert import Alert, Rule
 from redrive.core.errors import ConfigError, NotifierError
 from redrive.notifiers.alertmanager import AlertmanagerNotifier
 from redrive.testing import ManualClock
@@ -77,11 +77,23 @@ async def test_an_alert_that_fires_goes_on_for_five_minutes_and_one_that_ended_h
     assert firing["annotations"]["summary"] == "KeyError in orders: 3 open letters"
 
 
-async def test_many_alerts_are_told_in_few_calls() -> None:
+async def test_each_rule_has_its_name_and_what_it_found_is_described() -> None:
+    rules = [Rule.RELAPSE, Rule.GROWTH, Rule.THRESHOLD, Rule.SIZE, Rule.AGE]
+    growth = Alert(rule=Rule.GROWTH, queues=("orders",), open=12, said="orders: 12 died", began_at=AT, last_at=AT)
     with Answering(200) as server:
-        await AlertmanagerNotifier(f"http://127.0.0.1:{server.port}", clock=ManualClock()).tell([ALERT] * 450)
+        notifier = AlertmanagerNotifier(f"http://127.0.0.1:{server.port}", clock=ManualClock())
+        await notifier.tell([replace(ALERT, rule=rules[0]), *(replace(growth, rule=rule) for rule in rules[1:])])
 
-    assert [len(alerts) for _, _, alerts in server.told] == [200, 200, 50]
+    ((_, _, told),) = server.told
+    names = [one["labels"]["alertname"] for one in told]
+    assert names == ["RedriveIncident", "RedriveGrowth", "RedriveThreshold", "RedriveSize", "RedriveAge"]
+    assert told[1]["labels"] == {"alertname": "RedriveGrowth", "queue": "orders"}
+    assert told[1]["annotations"]["summary"] == told[1]["annotations"]["description"] == "orders: 12 died"
+    assert [one["annotations"]["rule"] for one in told] == [rule.value for rule in rules]
+
+
+def test_its_place_has_no_password() -> None:
+    assert AlertmanagerNotifier("http://ann:s3cret@am:9093", clock=ManualClock()).place == "http://ann:***@am:9093"
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 500])

@@ -6,15 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.alert import Alert
+from redrive.core.alert import Alert, Rule
+from redrive.core.alert_rules import AlertRules
 from redrive.core.audit import Act
 from redrive.core.errors import NotifierError, StoreUnavailable
 from redrive.core.event import AlertsTold, Event, LettersCollected, NotifierFailed
 from redrive.core.letter import DeadLetter
 from redrive.core.ports.store import IncidentChange, IncidentRow, Page
-from redrive.observe import alerts as module
-from redrive.observe.alerts import EVERY, GATHER, Alerts, page_under
+from redrive.observe import alert_watch
+from redrive.observe.alerts import EVERY, GATHER, LEASE, Alerts
 from redrive.observe.bus import Bus
+from redrive.observe.pages import Pages
 from redrive.stores.memory import MemoryStore
 from redrive.testing import ManualClock
 from tests.unit.core.letters import a_letter
@@ -27,11 +29,12 @@ class Told:
 
     name = "told"
 
-    def __init__(self, repeat_every: timedelta | None = None) -> None:
+    def __init__(self, repeat_every: timedelta | None = None, *, place: str = "", at_once: int = 100) -> None:
         self.repeat_every = repeat_every
+        self.place = place or f"told {id(self)}"
+        self.at_once = at_once
         self.is_away = False
         self.calls: list[Sequence[Alert]] = []
-        self.closed = 0
 
     async def tell(self, alerts: Sequence[Alert]) -> None:
         if self.is_away:
@@ -39,12 +42,13 @@ class Told:
         self.calls.append(alerts)
 
     async def aclose(self) -> None:
-        self.closed += 1
+        pass
 
     def heard(self) -> list[tuple[str, str]]:
         """What came since: each alert's incident, and whether it fires."""
         calls, self.calls = self.calls, []
-        return [(one.incident_id, "fires" if one.ended_at is None else "ended") for call in calls for one in call]
+        named = ((one.incident_id or one.key, one.ended_at) for call in calls for one in call)
+        return [(name, "fires" if ended_at is None else "ended") for name, ended_at in named]
 
 
 class ForgetfulStore(MemoryStore):
@@ -59,14 +63,18 @@ class ForgetfulStore(MemoryStore):
 
 
 class Bench:
-    def __init__(self, *notifiers: Told) -> None:
+    def __init__(self, *notifiers: Told, rules: AlertRules = AlertRules()) -> None:  # noqa: B008 - a frozen value
         self.clock = ManualClock()
         self.events: list[Event] = []
         self.store = ForgetfulStore(clock=self.clock)
         self.bus = Bus(self.events.append)
-        self.alerts = Alerts(
-            self.store, notifiers, clock=self.clock, sink=self.bus, page=page_under("https://desk.example")
-        )
+        self.rules = rules
+        self.alerts = self.another(*notifiers)
+
+    def another(self, *notifiers: Told) -> Alerts:
+        """Another service over the same store, or the same one after a restart."""
+        pages = Pages("https://desk.example")
+        return Alerts(self.store, notifiers, clock=self.clock, sink=self.bus, rules=self.rules, pages=pages)
 
     async def die(self, letter_id: str, incident: str = "f", *, queue: str = "orders", generation: int = 0) -> None:
         await self.store.collect([self.letter(letter_id, incident, queue=queue, generation=generation)])
@@ -243,8 +251,8 @@ async def test_a_store_that_is_away_ends_nothing() -> None:
 async def test_of_too_many_incidents_the_latest_are_told_and_none_is_said_to_have_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST", 2)
-    monkeypatch.setattr(module, "_PAGE", 1)
+    monkeypatch.setattr(alert_watch, "MOST", 2)
+    monkeypatch.setattr(alert_watch, "_PAGE", 1)
     told = Told()
     bench = Bench(told)
     for name in ("f1", "f2"):
@@ -279,8 +287,6 @@ async def test_it_looks_again_after_a_while_and_soon_after_news() -> None:
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-    await bench.alerts.aclose()
-    assert told.closed == 1
 
 
 async def _asleep(clock: ManualClock) -> None:
@@ -296,4 +302,270 @@ async def _until(told: Told, calls: int) -> None:
 
 
 def test_without_a_public_url_there_is_no_link() -> None:
-    assert page_under(None)("f") == ""
+    assert (Pages(None).incident("f"), Pages("").queue("q")) == ("", "")
+
+
+# ------------------------------------------------------------------------------------------ what is remembered
+
+
+async def test_a_restart_tells_nothing_twice_and_ends_what_was_told_before() -> None:
+    told = Told(place="chat")
+    bench = Bench(told)
+    await bench.die("1", "f1")
+    await bench.die("2", "\ud800\x00")
+    await bench.alerts.look()
+    assert len(told.heard()) == 2
+    began_at = bench.clock.now()
+    bench.clock.advance(LEASE)
+
+    restarted = bench.another(told)
+    await restarted.look()
+    assert told.heard() == []
+    await bench.discard("1", "2")
+    await restarted.look()
+
+    assert [(one.began_at, one.ended_at) for one in told.calls[0]] == [(began_at, bench.clock.now())] * 2
+
+
+async def test_of_two_services_one_tells_and_the_other_goes_on_when_it_is_gone() -> None:
+    told = Told(place="chat")
+    bench = Bench(told)
+    other = bench.another(told)
+    await bench.die("1", "f1")
+    await asyncio.gather(bench.alerts.look(), other.look())
+    assert told.heard() == [("f1", "fires")]
+    await bench.die("2", "f2")
+    await other.look()
+    assert told.heard() == []
+    bench.clock.advance(LEASE)
+
+    await other.look()
+
+    assert told.heard() == [("f2", "fires")]
+    await bench.alerts.look()
+    assert told.heard() == []
+
+
+async def test_a_service_that_stops_lets_another_one_tell_at_once() -> None:
+    told = Told(place="chat")
+    bench = Bench(told)
+    other = bench.another(told)
+    running = asyncio.create_task(bench.alerts.run())
+    await _asleep(bench.clock)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await bench.die("1")
+
+    await other.look()
+
+    assert told.heard() == [("f", "fires")]
+
+
+async def test_a_service_that_is_stopped_while_it_tells_remembers_what_it_told() -> None:
+    class Slow(Told):
+        """One that takes its time."""
+
+        def __init__(self) -> None:
+            super().__init__(place="chat")
+            self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+        async def tell(self, alerts: Sequence[Alert]) -> None:
+            self.asked.set()
+            await self.may_answer.wait()
+            await super().tell(alerts)
+
+    slow = Slow()
+    bench = Bench(slow)
+    await bench.die("1")
+    running = asyncio.create_task(bench.alerts.run())
+    await slow.asked.wait()
+    running.cancel()
+    slow.may_answer.set()
+    await asyncio.gather(running, return_exceptions=True)
+
+    await bench.another(slow).look()
+
+    assert slow.heard() == [("f", "fires")]
+
+
+async def test_a_memo_that_cannot_be_read_is_begun_anew() -> None:
+    told = Told()
+    bench = Bench(told)
+    for body in (b"no json", b'{"told": 1}', b"[]"):
+        await bench.store.take_memo("alerts", owner="x", now=bench.clock.now(), until=bench.clock.now())
+        await bench.store.write_memo("alerts", body, owner="x")
+        await bench.alerts.look()
+    await bench.die("1")
+
+    await bench.alerts.look()
+
+    assert told.heard() == [("f", "fires")]
+
+
+async def test_somebody_who_is_new_hears_of_everything_and_the_others_of_nothing() -> None:
+    known, new = Told(place="known"), Told(place="new")
+    bench = Bench(known)
+    await bench.die("1")
+    await bench.alerts.look()
+    known.heard()
+    bench.clock.advance(LEASE)
+
+    await bench.another(known, new).look()
+
+    assert (known.heard(), new.heard()) == ([], [("f", "fires")])
+
+
+async def test_what_began_and_ended_while_a_notifier_was_away_is_not_told_to_it() -> None:
+    told = Told()
+    bench = Bench(told)
+    told.is_away = True
+    await bench.die("1")
+    await bench.alerts.look()
+    await bench.discard("1")
+    told.is_away = False
+    bench.clock.advance(EVERY)
+
+    await bench.alerts.look()
+
+    assert told.heard() == []
+
+
+async def test_what_one_that_fails_half_way_has_taken_is_not_told_again() -> None:
+    class Tired(Told):
+        """One that takes the first call, and no other before it has rested."""
+
+        async def tell(self, alerts: Sequence[Alert]) -> None:
+            await super().tell(alerts)
+            self.is_away = True
+
+    tired = Tired(at_once=1)
+    bench = Bench(tired)
+    await bench.die("1", "f1")
+    await bench.die("2", "f2")
+    await bench.alerts.look()
+    first = tired.heard()
+    tired.is_away = False
+    bench.clock.advance(EVERY)
+
+    await bench.alerts.look()
+
+    assert sorted(first + tired.heard()) == [("f1", "fires"), ("f2", "fires")]
+
+
+async def test_one_that_is_away_is_left_alone_longer_and_longer_and_as_long_as_it_asks() -> None:
+    class Busy(Told):
+        """One that counts how often it was asked."""
+
+        asked = 0
+        retry_after: str | None = None
+
+        async def tell(self, alerts: Sequence[Alert]) -> None:
+            self.asked += 1
+            raise NotifierError("busy", retry_after=self.retry_after)
+
+    busy = Busy()
+    bench = Bench(busy)
+    await bench.die("1")
+    for _ in range(600):
+        await bench.alerts.look()
+        bench.clock.advance(timedelta(seconds=1))
+    in_ten_minutes = busy.asked
+    busy.retry_after = "1800"
+    bench.clock.advance(MINUTE)
+    await bench.alerts.look()
+    asked = busy.asked
+    for _ in range(29):
+        bench.clock.advance(MINUTE)
+        await bench.alerts.look()
+
+    assert 600 / 60 <= in_ten_minutes <= 600 / 30 + 4  # half a minute to a minute apart, in the end
+    assert busy.asked == asked
+
+
+async def test_a_relapse_between_two_looks_is_told_too() -> None:
+    told = Told()
+    bench = Bench(told)
+    await bench.die("1")
+    await bench.alerts.look()
+    await bench.discard("1")
+    bench.clock.advance(MINUTE)
+    await bench.die("2")
+
+    await bench.alerts.look()
+
+    assert [(one.rule, one.began_at) for call in told.calls for one in call] == [
+        (Rule.NEW_INCIDENT, bench.clock.now() - MINUTE),
+        (Rule.RELAPSE, bench.clock.now()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "new", "again"),
+    [
+        (AlertRules(new_incident=False), [], [("f", "fires")]),
+        (AlertRules(relapse=False), [("f", "fires")], []),
+    ],
+)
+async def test_new_incidents_and_relapses_can_be_left_out(
+    rules: AlertRules, new: list[tuple[str, str]], again: list[tuple[str, str]]
+) -> None:
+    told = Told()
+    bench = Bench(told, rules=rules)
+    await bench.die("1")
+    await bench.alerts.look()
+    first = told.heard()
+    await bench.discard("1")
+    await bench.alerts.look()
+    told.heard()
+    await bench.die("2")
+
+    await bench.alerts.look()
+
+    assert (first, told.heard()) == (new, again)
+
+
+async def test_a_rule_that_is_turned_off_ends_what_it_began() -> None:
+    told = Told(place="chat")
+    bench = Bench(told)
+    await bench.die("1")
+    await bench.alerts.look()
+    told.heard()
+    bench.clock.advance(LEASE)
+    bench.rules = AlertRules(new_incident=False)
+
+    await bench.another(told).look()
+
+    assert told.heard() == [("f", "ended")]
+
+
+async def test_a_mute_ends_when_its_time_is_up_and_the_audit_knows() -> None:
+    told = Told()
+    bench = Bench(told)
+    for name in ("1", "2", "3"):
+        await bench.die(name, f"f{name}")
+    until = bench.clock.now() + MINUTE
+    for name, end in (("f1", until), ("f2", until), ("f3", None)):
+        change = IncidentChange(state="muted", muted_until=end)
+        await bench.store.change_incident(name, change, act=bench.act())
+    await bench.discard("2")
+    await bench.alerts.look()
+    assert told.heard() == []
+    bench.clock.advance(MINUTE)
+
+    await bench.alerts.look()
+
+    assert told.heard() == [("f1", "fires")]
+    assert [(await bench.store.incident(name)).state for name in ("f1", "f2", "f3")] == ["open", "resolved", "muted"]
+    records = (await bench.store.records(limit=2)).rows
+    assert [(one.verb, one.who) for one in records] == [("incidents.unmute", "alerts")] * 2
+
+
+async def test_a_mute_ends_where_nobody_is_told_too() -> None:
+    bench = Bench()
+    await bench.die("1")
+    change = IncidentChange(state="muted", muted_until=bench.clock.now())
+    await bench.store.change_incident("f", change, act=bench.act())
+
+    await bench.alerts.look()
+
+    assert (await bench.store.incident("f")).state == "open"

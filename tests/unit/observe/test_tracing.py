@@ -15,7 +15,7 @@ from redrive import testing, wiring
 from redrive.core.delivery import Delivery
 from redrive.core.message import Message
 from redrive.observe.tracing import OpenTelemetryTracing
-from redrive.worker.traced import spans, traced, traced_call
+from redrive.worker.traced import answered, spans, traced, traced_call
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
@@ -138,6 +138,47 @@ async def test_a_message_that_a_handler_publishes_belongs_to_its_attempt(seen: S
     assert inside.parent is not None
     assert inside.parent.span_id == context_of(seen.only("process mails")).span_id
     assert {trace_of(attempt), trace_of(published), trace_of(inside)} == {TRACE}
+
+
+@pytest.mark.parametrize("kind", ["value", "message"])
+async def test_what_a_handler_returns_goes_on_in_the_trace_of_what_it_answers(seen: Spans, kind: str) -> None:
+    app = an_app()
+    found: list[str | None] = []
+
+    @app.consumer("orders", output="mails")
+    async def charge(body: bytes) -> bytes | redrive.Message:
+        return body if kind == "value" else Message(id="", queue="", body=body, headers=(("tenant", b"7"),))
+
+    @app.consumer("mails")
+    async def send(message: redrive.Message) -> None:
+        found.append(message.header("tenant"))
+
+    async with testing.run(app) as shop:
+        await shop.publish("orders", b"1", headers=TRACEPARENT)
+        await shop.drain()
+
+    published, handled = seen.only("publish mails"), seen.only("process mails")
+    assert published.parent is not None
+    assert f"{published.parent.span_id:016x}" == SPAN
+    assert handled.parent is not None
+    assert handled.parent.span_id == context_of(published).span_id
+    assert {trace_of(published), trace_of(handled)} == {TRACE}
+    assert found == [None if kind == "value" else "7"]
+
+
+async def test_what_a_handler_returns_for_a_redriven_message_is_linked_to_the_original_trace(seen: Spans) -> None:
+    headers = tuple((name, value.encode()) for name, value in TRACEPARENT.items())
+    message = Message(id="1", queue="orders", body=b"", headers=headers)
+    delivery = Delivery(message=message, group="shop", received_at=NOW, generation=1)
+    output = Message(id="", queue="mails", body=b"", headers=())
+
+    sent = answered(OpenTelemetryTracing("memory", provider=seen.provider), delivery, output)
+
+    published = seen.only("publish mails")
+    assert published.parent is None
+    assert [f"{link.context.trace_id:032x}" for link in published.links] == [TRACE]
+    assert dict(sent.headers)["traceparent"].decode().split("-")[1] == trace_of(published) != TRACE
+    assert answered(None, delivery, output) is output
 
 
 async def test_retries_are_in_the_original_trace_and_tell_the_type_of_the_error_but_not_its_text(seen: Spans) -> None:

@@ -1,6 +1,5 @@
 """Incidents over HTTP: letters that failed the same way, looked at and looked after together."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from redrive.api.auth import PermittedRoute, allowed
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
 from redrive.core.ports.store import IncidentRow
-from redrive.door.filters import NO_NUL
+from redrive.door.filters import NO_NUL, Length
 from redrive.triage import incidents as verbs
 from redrive.triage.desk import Desk
 from redrive.triage.incidents import NAME, NOTE
@@ -33,6 +32,8 @@ _INCIDENT: dict[str, Any] = {
     "queues": ["orders"],
     "note": "",
     "assignee": "sam",
+    "relapses": 0,
+    "muted_until": None,
 }
 
 
@@ -52,6 +53,8 @@ class Incident(BaseModel):
     queues: list[str]
     note: str
     assignee: str
+    relapses: int = Field(description="How often it was opened again after it was resolved.")
+    muted_until: datetime | None = Field(description="When a mute ends by itself, if it does.")
 
 
 class DeathsInHour(BaseModel):
@@ -105,6 +108,14 @@ class Assignee(BaseModel):
     assignee: str = Field(max_length=NAME, pattern=NO_NUL)
 
 
+class Mute(BaseModel):
+    """For how long; until somebody takes it back unless told."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"ends_in": "8h"}})
+
+    ends_in: Length | None = Field(None, description="How long it lasts: seconds, or as in 8h.")
+
+
 @router.get("", responses=LINKED)
 async def list_incidents(
     request: Request,
@@ -151,9 +162,11 @@ async def assign(incident_id: IncidentId, to: Assignee, desk: Annotated[Desk, De
 
 
 @router.post("/{incident_id}/mute")
-async def mute(incident_id: IncidentId, desk: Annotated[Desk, Depends(allowed("mute"))]) -> Incident:
-    """Keep counting an incident, but say no more about it."""
-    return _answer(await verbs.mute(desk, incident_id))
+async def mute(
+    incident_id: IncidentId, desk: Annotated[Desk, Depends(allowed("mute"))], mute: Mute | None = None
+) -> Incident:
+    """Keep counting an incident, but say no more about it: for a time, or until somebody takes it back."""
+    return _answer(await verbs.mute(desk, incident_id, ends_in=None if mute is None else mute.ends_in))
 
 
 @router.post("/{incident_id}/resolve")
@@ -172,6 +185,6 @@ def _answer(row: IncidentRow) -> Incident:
     return Incident.model_validate(_facts(row))
 
 
-def _facts(row: IncidentRow) -> dict[str, str | int | datetime | Sequence[str]]:
+def _facts(row: IncidentRow) -> dict[str, Any]:
     facts = {name: getattr(row, name) for name in Incident.model_fields}
     return {**facts, **{name: masked_text(facts[name]) for name in ("error_type", "error_message")}}

@@ -1,5 +1,6 @@
 """Commands at a service: its API does what is asked for, there."""
 
+from redrive.cli.at_service.alerts import AlertsThere
 from redrive.cli.at_service.audit import AuditThere
 from redrive.cli.at_service.client import Client
 from redrive.cli.at_service.incidents import IncidentsThere
@@ -18,4 +19,5 @@ def clerk_at(url: str, *, token: str | None) -> Clerk:
         redrives=RedrivesThere(client),
         audit=AuditThere(client),
         tokens=TokensThere(client),
+        alerts=AlertsThere(client),
     )

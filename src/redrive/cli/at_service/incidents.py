@@ -46,8 +46,8 @@ class IncidentsThere:
     async def assign(self, incident_id: str, assignee: str) -> IncidentRow:
         return await self._change(incident_id, "assign", {"assignee": assignee})
 
-    async def mute(self, incident_id: str) -> IncidentRow:
-        return await self._change(incident_id, "mute")
+    async def mute(self, incident_id: str, *, ends_in: str | None = None) -> IncidentRow:
+        return await self._change(incident_id, "mute", None if ends_in is None else {"ends_in": ends_in})
 
     async def reopen(self, incident_id: str) -> IncidentRow:
         return await self._change(incident_id, "reopen")

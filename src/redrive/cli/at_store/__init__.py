@@ -1,5 +1,6 @@
 """Commands at a store that they open themselves: triage does what is asked for, here."""
 
+from redrive.cli.at_store.alerts import AlertsHere
 from redrive.cli.at_store.audit import AuditHere
 from redrive.cli.at_store.incidents import IncidentsHere
 from redrive.cli.at_store.letters import LettersHere
@@ -18,4 +19,5 @@ def clerk_at(desk: Desk, broker: Broker | None = None) -> Clerk:
         redrives=RedrivesHere(desk, broker),
         audit=AuditHere(desk),
         tokens=TokensHere(desk),
+        alerts=AlertsHere(desk),
     )

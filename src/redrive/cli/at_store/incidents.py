@@ -25,8 +25,8 @@ class IncidentsHere:
     async def assign(self, incident_id: str, assignee: str) -> IncidentRow:
         return await incidents.assign(self._desk, incident_id, assignee)
 
-    async def mute(self, incident_id: str) -> IncidentRow:
-        return await incidents.mute(self._desk, incident_id)
+    async def mute(self, incident_id: str, *, ends_in: str | None = None) -> IncidentRow:
+        return await incidents.mute(self._desk, incident_id, ends_in=ends_in)
 
     async def reopen(self, incident_id: str) -> IncidentRow:
         return await incidents.reopen(self._desk, incident_id)

@@ -15,6 +15,7 @@ from redrive.console.letter_lines import seen_row
 from redrive.console.pages.incidents import shown
 from redrive.console.render import FRAGMENT
 from redrive.console.visit import Visit, act, page
+from redrive.console.words import exact
 from redrive.core.life import LetterState
 from redrive.core.likeness import Likeness
 from redrive.core.ports.store import Count, IncidentRow
@@ -28,6 +29,13 @@ _MESSAGE = 8 * 1024
 _STACK = 24 * 1024  # bytes; its own limit is 16 KiB, that of a stranger's none
 _LATEST = 10
 _ALIKE = 30
+MUTES = (
+    ("", "until reopened"),
+    ("1h", "for an hour"),
+    ("8h", "for 8 hours"),
+    ("1d", "for a day"),
+    ("7d", "for a week"),
+)
 _LINK = 400  # characters; a chart of many bars with longer addresses would be heavy
 
 
@@ -48,6 +56,7 @@ async def _show(visit: Visit) -> Response:
         **await _counts(visit.desk, incident),
         longest_note=verbs.NOTE,
         longest_name=verbs.NAME,
+        mutes=MUTES,
     )
 
 
@@ -120,6 +129,14 @@ async def _assign(visit: Visit) -> Response:
     return _back(visit, f"{name} looks after it." if name else "Nobody looks after it now.")
 
 
+@act("/incidents/{incident_id}/mute", "incident_mute", may="mute")
+async def _mute(visit: Visit) -> Response:
+    ends_in = text_in(visit.form, "ends_in")
+    row = await verbs.mute(visit.desk, visit.part("incident_id"), ends_in=ends_in or None)
+    until = "" if row.muted_until is None else f" until {exact(row.muted_until)}"
+    return _back(visit, f"Muted{until}: it is counted, and nobody is told about it.")
+
+
 def _turn(verb: str, change: Callable[[Desk, str], Awaitable[IncidentRow]], *, may: str, said: str) -> Any:
     @act(f"/incidents/{{incident_id}}/{verb}", f"incident_{verb}", may=may)
     async def turn(visit: Visit) -> Response:
@@ -139,7 +156,7 @@ routes = [
     _show,
     _note,
     _assign,
-    _turn("mute", verbs.mute, may="mute", said="Muted: it is counted, and nobody is told about it."),
+    _mute,
     _turn("resolve", verbs.resolve, may="resolve", said="Resolved. A new letter opens it again."),
     _turn("reopen", verbs.reopen, may="resolve", said="Open again."),
 ]

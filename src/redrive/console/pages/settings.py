@@ -1,6 +1,6 @@
-"""Settings: who you are here, tokens, how long letters are kept."""
+"""Settings: who you are here, tokens, how long letters are kept, who is told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -9,7 +9,7 @@ from redrive.console.pages import purge
 from redrive.console.visit import Visit, act, page
 from redrive.core.access import Role
 from redrive.core.errors import ConfigError
-from redrive.triage import access
+from redrive.triage import access, alerts
 from redrive.triage.access import RIGHTS, Issued
 
 EXPIRIES = (
@@ -47,7 +47,20 @@ async def _revoke(visit: Visit) -> Response:
     return visit.go(visit.url("settings"), said=f"The token of {token.name} is revoked: it opens nothing any more.")
 
 
-async def _settings(visit: Visit, *, issued: Issued | None = None, mistakes: Sequence[str] = ()) -> Response:
+@act("/settings/alerts/test", "alerts_test", may="notifiers")
+async def _test(visit: Visit) -> Response:
+    """Send every notifier a test, and say on this page what came of it."""
+    tried = await alerts.test(visit.desk, visit.service.notifiers)
+    return await _settings(visit, tried={one.place: one.why for one in tried})
+
+
+async def _settings(
+    visit: Visit,
+    *,
+    issued: Issued | None = None,
+    mistakes: Sequence[str] = (),
+    tried: Mapping[str, str] | None = None,
+) -> Response:
     tokens = await access.tokens(visit.desk) if visit.caller.may("tokens") else ()
     return visit.render(
         "settings.html",
@@ -62,6 +75,8 @@ async def _settings(visit: Visit, *, issued: Issued | None = None, mistakes: Seq
         roles=[*Role],
         expiries=EXPIRIES,
         rules=visit.service.retention,
+        notifiers=visit.service.notifiers,
+        tried=tried,
     )
 
 
@@ -72,4 +87,4 @@ def _role(given: str) -> Role:
         raise ConfigError(f"role: expected one of {', '.join(Role)}, got {given!r}") from None
 
 
-routes = [_show, _issue, _revoke, *purge.routes]
+routes = [_show, _issue, _revoke, _test, *purge.routes]

@@ -16,14 +16,24 @@ class Notifier(Protocol):
         ...
 
     @property
+    def place(self) -> str:
+        """Which one it is: the same after a restart, different from all others, and without secrets."""
+        ...
+
+    @property
     def repeat_every(self) -> timedelta | None:
         """How often it wants to hear of an alert that goes on; None for once."""
         ...
 
-    async def tell(self, alerts: Sequence[Alert]) -> None:
-        """Tell of alerts that fire, and of those that have ended, all in few calls; the same ones may be told again.
+    @property
+    def at_once(self) -> int:
+        """How many alerts it takes in one call."""
+        ...
 
-        Raises `NotifierError` if not all of them were taken: then all of them are told again later.
+    async def tell(self, alerts: Sequence[Alert]) -> None:
+        """Tell of alerts that fire, and of those that have ended, in one request; the same ones may be told again.
+
+        Raises `NotifierError` if they were not taken: then they are told again later.
         """
         ...
 

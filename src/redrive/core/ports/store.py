@@ -1,18 +1,20 @@
 """The ports of the way back: where letters live for people, the record of redrives, the audit.
 
 A store method takes all it needs and has committed when it returns. Every change that a person makes names its `Act`,
-and is audited in the same transaction. One object implements these ports and the book of tokens, over one database.
+and is audited in the same transaction. One object implements these ports, the book of tokens
+and that of memos, over one database.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from redrive.core.audit import Act, AuditRecord
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
 from redrive.core.message import Headers
+from redrive.core.ports.memos import MemoBook
 from redrive.core.ports.tokens import TokenBook
 from redrive.core.query import Query
 from redrive.core.redrive import Planned, Progress, Redrive, RedriveOutcome, RedriveState
@@ -106,7 +108,8 @@ class IncidentRow:
     """Letters that died last with one fingerprint, as the store keeps count of them. `incident_id` is the fingerprint.
 
     `open` are those neither resolved nor discarded: at 0 an open incident is resolved by itself, and a new or reopened
-    letter opens a resolved one again. A muted one stays muted. `hours` are (hour, deaths), oldest first.
+    letter opens a resolved one again: `relapses` says how often. A muted one stays muted; whoever tells people opens it
+    when `muted_until` has passed. `hours` are (hour, deaths), oldest first.
     """
 
     incident_id: str
@@ -122,24 +125,41 @@ class IncidentRow:
     note: str = ""
     assignee: str = ""
     hours: Sequence[tuple[datetime, int]] = ()
+    relapses: int = 0
+    muted_until: datetime | None = None  # for a muted one: until somebody opens it, if None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentChange:
-    """What a person changes about an incident; None leaves it. Raises `ValueError` for a state that is none."""
+    """What a person changes about an incident; None leaves it. Raises `ValueError` for a state that is none.
+
+    `muted_until` belongs to the state `muted`: it is set with the state, and goes with it.
+    """
 
     note: str | None = None
     assignee: str | None = None
     state: str | None = None
+    muted_until: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.state not in (None, *INCIDENT_STATES):
             raise ValueError(f"state: expected one of {', '.join(INCIDENT_STATES)}, got {self.state!r}")
+        if self.muted_until is not None and self.state != "muted":
+            raise ValueError(f"muted_until: expected the state muted, got {self.state!r}")
 
-    def given(self) -> dict[str, str]:
-        """What is changed."""
+    def given(self) -> dict[str, Any]:
+        """What is changed, by the name of the field."""
         names = ("note", "assignee", "state")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return found if self.state is None else {**found, "muted_until": self.muted_until}
+
+    def said(self) -> dict[str, str]:
+        """What is changed, as the audit says it."""
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in self.given().items()
+            if value is not None
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,8 +407,8 @@ class AuditLog(Protocol):
         ...
 
 
-class Store(LetterStore, RedriveStore, AuditLog, TokenBook, Protocol):
-    """All four, over one database."""
+class Store(LetterStore, RedriveStore, AuditLog, TokenBook, MemoBook, Protocol):
+    """All five, over one database."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,11 @@ class Tracing(Protocol):
         """Around one run of a handler, on one message or on a batch. What the block raises comes through."""
         ...
 
-    def publish(self, queue: str, headers: Headers) -> AbstractContextManager[Headers]:
-        """Around one publishing; gives the headers to send, by which whoever handles the message finds this span."""
+    def publish(
+        self, queue: str, headers: Headers, *, answers: Delivery | None = None
+    ) -> AbstractContextManager[Headers]:
+        """Around one publishing; gives the headers to send, by which whoever handles the message finds this span.
+
+        What a handler returned `answers` a delivery, and belongs to the trace of its message, as its attempts do.
+        """
         ...

@@ -8,6 +8,7 @@ from redrive.stores.ledger import IncidentDelta
 
 def changed(row: IncidentRow | None, fingerprint: str, delta: IncidentDelta) -> IncidentRow | None:
     """The incident after a change; None if there is none."""
+    is_new = row is None
     if row is None:
         if delta.latest is None or delta.first_at is None:
             return None
@@ -39,12 +40,6 @@ def changed(row: IncidentRow | None, fingerprint: str, delta: IncidentDelta) -> 
         after = replace(
             after, last_at=latest.failed_at, error_type=latest.error_type, error_message=latest.error_message
         )
-    return replace(after, state=_state(after, reopened=delta.open > 0))
-
-
-def _state(row: IncidentRow, *, reopened: bool) -> str:
-    if row.state == "resolved" and reopened:
-        return "open"
-    if row.state == "open" and not row.open:
-        return "resolved"
-    return row.state
+    if after.state == "resolved" and delta.open > 0:
+        return replace(after, state="open", relapses=row.relapses + (not is_new))
+    return replace(after, state="resolved") if after.state == "open" and not after.open else after

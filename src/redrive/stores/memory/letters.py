@@ -128,14 +128,9 @@ class MemoryLetters:
 
     async def change_incident(self, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
         row = await self.incident(incident_id)
-        after = replace(
-            row,
-            note=row.note if change.note is None else change.note,
-            assignee=row.assignee if change.assignee is None else change.assignee,
-            state=change.state or row.state,
-        )
+        after = replace(row, **change.given())
         self._shelf.incidents[incident_id] = after
-        self._shelf.record(replace(act, detail=act.detail | {"incident": incident_id, **change.given()}), ())
+        self._shelf.record(replace(act, detail=act.detail | {"incident": incident_id, **change.said()}), ())
         return after
 
     async def discard(self, letters: Mapping[str, int], *, act: Act) -> Sequence[str]:

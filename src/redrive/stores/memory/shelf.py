@@ -105,6 +105,7 @@ class Shelf:
     items: dict[str, dict[str, Item]] = field(default_factory=dict)
     leases: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     tokens: dict[str, tuple[str, Token]] = field(default_factory=dict)  # each beside the hash of its secret
+    memos: dict[str, tuple[str, datetime, bytes]] = field(default_factory=dict)  # by whom and until when
     recorded: set[str] = field(default_factory=set)
     audit: list[AuditRecord] = field(default_factory=list)
     last_seq: int = 0

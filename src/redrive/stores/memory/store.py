@@ -7,13 +7,14 @@ from redrive.core.ports import Clock
 from redrive.core.ports.store import Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.memory.letters import MemoryLetters
+from redrive.stores.memory.memos import MemoryMemos
 from redrive.stores.memory.redrives import MemoryRedrives
 from redrive.stores.memory.shelf import Shelf
 from redrive.stores.memory.tokens import MemoryTokens
 from redrive.stores.witness import Touched
 
 
-class MemoryStore(MemoryLetters, MemoryRedrives, MemoryTokens):
+class MemoryStore(MemoryLetters, MemoryRedrives, MemoryTokens, MemoryMemos):
     """A `Store` that is gone with its process."""
 
     def __init__(self, *, clock: Clock) -> None:
@@ -21,6 +22,7 @@ class MemoryStore(MemoryLetters, MemoryRedrives, MemoryTokens):
         MemoryLetters.__init__(self, shelf)
         MemoryRedrives.__init__(self, shelf, clock=clock)
         MemoryTokens.__init__(self, shelf)
+        MemoryMemos.__init__(self, shelf)
 
     async def record(self, act: Act, *, letter_ids: Sequence[str] = ()) -> None:
         kept = {name: self._shelf.letters.get(name) for name in letter_ids}

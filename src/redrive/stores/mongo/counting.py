@@ -108,13 +108,8 @@ async def incident_hours(
 async def change_incident(draft: Draft, incident_id: str, change: IncidentChange, *, act: Act) -> IncidentRow:
     """Note, assign, mute or resolve."""
     before = await one_incident(draft.shelves, incident_id)
-    after = replace(
-        before,
-        note=before.note if change.note is None else change.note,
-        assignee=before.assignee if change.assignee is None else change.assignee,
-        state=change.state or before.state,
-    )
+    after = replace(before, **change.given())
     put_incident(draft, before, after)
-    told = {"incident": incident_id, **change.given()}
+    told = {"incident": incident_id, **change.said()}
     await auditing.record(draft, replace(act, detail=act.detail | told), ())
     return after

@@ -24,7 +24,8 @@ REDRIVES: Final = "redrives"
 ITEMS: Final = "items"
 AUDIT: Final = "audit"
 TOKENS: Final = "tokens"
-PARTS: Final = (LETTERS, ABSENT, EDITS, REDRIVES, ITEMS, INCIDENTS, TALLIES, DEATHS, AUDIT, TOKENS)
+MEMOS: Final = "memos"
+PARTS: Final = (LETTERS, ABSENT, EDITS, REDRIVES, ITEMS, INCIDENTS, TALLIES, DEATHS, AUDIT, TOKENS, MEMOS)
 """What a writing call may change, in the order in which it is written."""
 
 HEAD: Final = "head"

@@ -24,7 +24,18 @@ from redrive.core.ports.store import (
 )
 from redrive.core.query import Query
 from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
-from redrive.stores.mongo import auditing, collecting, counting, items, letters, recounting, redrives, searching, tokens
+from redrive.stores.mongo import (
+    auditing,
+    collecting,
+    counting,
+    items,
+    letters,
+    memos,
+    recounting,
+    redrives,
+    searching,
+    tokens,
+)
 from redrive.stores.mongo.database import MongoDatabase
 from redrive.stores.mongo.shelves import CHUNK
 
@@ -182,6 +193,12 @@ class MongoStore:
 
     async def revoke_token(self, token_id: str, *, at: datetime, act: Act) -> Token:
         return await self._database.write(tokens.revoke, token_id, at=at, act=act)
+
+    async def take_memo(self, name: str, *, owner: str, now: datetime, until: datetime) -> bytes | None:
+        return await self._database.write(memos.take, name, owner=owner, now=now, until=until)
+
+    async def write_memo(self, name: str, body: bytes, *, owner: str) -> bool:
+        return await self._database.write(memos.write, name, body, owner=owner)
 
     async def recount(self) -> Recount:
         return await self._database.write(recounting.recount)

@@ -11,7 +11,7 @@ from redrive.stores.memory.incidents import changed
 from redrive.stores.mongo.documents import Document
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.shelves import DEATHS, INCIDENTS, TALLIES
-from redrive.stores.mongo.values import key_of, texts, to_text
+from redrive.stores.mongo.values import from_maybe, key_of, texts, to_text
 
 _STATE = ("queue", "state", "error_type", "reason")
 _DEATH = ("dimension", "name", "queue")
@@ -78,6 +78,8 @@ def put_incident(draft: Draft, before: IncidentRow | None, after: IncidentRow) -
         "queues": texts(after.queues),
         "note": note,
         "assignee": assignee,
+        "relapses": after.relapses,
+        "muted_until": microseconds(after.muted_until),
     }
     name = to_text(after.fingerprint)
     hours = {str(microseconds(hour)): number for hour, number in after.hours}
@@ -107,4 +109,6 @@ def to_incident(document: Mapping[str, Any]) -> IncidentRow:
         note=unescaped(document["note"]),
         assignee=unescaped(document["assignee"]),
         hours=tuple((instant(hour), number) for hour, number in hours),
+        relapses=document.get("relapses", 0),
+        muted_until=from_maybe(document.get("muted_until")),
     )

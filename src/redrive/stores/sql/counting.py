@@ -129,7 +129,7 @@ def change_incident(connection: Connection, incident_id: str, change: IncidentCh
     one_incident(connection, incident_id)
     if change.given():
         connection.execute(update(incident).where(incident.c.fingerprint == incident_id).values(change.given()))
-    told = {"incident": incident_id, **change.given()}
+    told = {"incident": incident_id, **change.said()}
     auditing.record(connection, replace(act, detail=act.detail | told), ())
     return one_incident(connection, incident_id)
 
@@ -159,4 +159,6 @@ def _to_incident(
         note=row.note,
         assignee=row.assignee,
         hours=hours,
+        relapses=row.relapses,
+        muted_until=row.muted_until,
     )

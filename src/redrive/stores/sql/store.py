@@ -24,7 +24,7 @@ from redrive.core.ports.store import (
 )
 from redrive.core.query import Query
 from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
-from redrive.stores.sql import auditing, collecting, counting, letters, redrives, searching, texts, tokens
+from redrive.stores.sql import auditing, collecting, counting, letters, memos, redrives, searching, texts, tokens
 from redrive.stores.sql.chunks import CHUNK, chunks
 from redrive.stores.sql.database import open_database
 
@@ -179,6 +179,12 @@ class SqlStore:
 
     async def revoke_token(self, token_id: str, *, at: datetime, act: Act) -> Token:
         return await self._database.write(tokens.revoke, token_id, at=at, act=act)
+
+    async def take_memo(self, name: str, *, owner: str, now: datetime, until: datetime) -> bytes | None:
+        return await self._database.write(memos.take, name, owner=owner, now=now, until=until)
+
+    async def write_memo(self, name: str, body: bytes, *, owner: str) -> bool:
+        return await self._database.write(memos.write, name, body, owner=owner)
 
     async def aclose(self) -> None:
         await self._database.aclose()

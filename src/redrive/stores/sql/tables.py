@@ -179,6 +179,8 @@ incident = Table(
     Column("last_at", Instant, nullable=False),
     Column("note", Text, nullable=False),
     Column("assignee", Text, nullable=False),
+    Column("relapses", Number, nullable=False),
+    Column("muted_until", Instant),
     Index("incident_state", "state", "last_at", "fingerprint"),
     Index("incident_last_at", "last_at", "fingerprint"),
 )
@@ -286,4 +288,13 @@ token = Table(
     Column("created_by", Text, nullable=False),
     Column("expires_at", Instant),
     Column("revoked_at", Instant),
+)
+
+memo = Table(
+    "memo",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("owned_until", Instant, nullable=False),
+    Column("body", Bytes, nullable=False),
 )

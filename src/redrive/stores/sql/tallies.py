@@ -87,6 +87,10 @@ _MOVE = (
             (and_(incident.c.state == "open", _opened == 0), "resolved"),
             else_=incident.c.state,
         ),
+        relapses=case(
+            (and_(incident.c.state == "resolved", bindparam("more") > 0), incident.c.relapses + 1),
+            else_=incident.c.relapses,
+        ),
     )
 )
 
@@ -111,6 +115,10 @@ _TELL = _tell.on_conflict_do_update(
             (and_(incident.c.state == "open", _told_open == 0), "resolved"),
             else_=incident.c.state,
         ),
+        "relapses": case(
+            (and_(incident.c.state == "resolved", _tell.excluded.open > 0), incident.c.relapses + 1),
+            else_=incident.c.relapses,
+        ),
     },
 )
 
@@ -121,4 +129,4 @@ def _told(name: str, delta: IncidentDelta) -> tuple[Any, ...]:
     assert latest is not None  # noqa: S101 - the caller chose those that have one
     state = "open" if delta.open > 0 else "resolved"
     counts = (delta.open, delta.total, delta.first_at, latest.failed_at)
-    return (name, state, latest.error_type, latest.error_message, *counts, "", "")
+    return (name, state, latest.error_type, latest.error_message, *counts, "", "", 0, None)

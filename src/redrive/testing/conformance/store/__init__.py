@@ -19,6 +19,7 @@ from redrive.testing.conformance.store.contents import Contents
 from redrive.testing.conformance.store.counting import Counting
 from redrive.testing.conformance.store.deciding import Deciding
 from redrive.testing.conformance.store.incidents import Incidents
+from redrive.testing.conformance.store.memos import Memos
 from redrive.testing.conformance.store.news import News
 from redrive.testing.conformance.store.purging import Purging
 from redrive.testing.conformance.store.redriving import Redriving
@@ -44,5 +45,6 @@ class StoreSuite(
     Reporting,
     Auditing,
     Tokens,
+    Memos,
 ):
-    """The promises of `LetterStore`, `RedriveStore`, `AuditLog` and `TokenBook`."""
+    """The promises of `LetterStore`, `RedriveStore`, `AuditLog`, `TokenBook` and `MemoBook`."""

@@ -114,6 +114,45 @@ class Incidents(Suite):
         assert (row.state, row.open, row.total) == ("muted", 0, 2)
         assert [row.fingerprint for row in (await bench.store.incidents(state="muted")).rows] == ["f1"]
 
+    async def test_a_mute_may_have_an_end_which_goes_with_it(self, bench: Bench) -> None:
+        until = AT + timedelta(days=1, microseconds=1)
+        await bench.dead("a")
+        mute = IncidentChange(state="muted", muted_until=until)
+        muted = await bench.store.change_incident("f1", mute, act=an_act("incidents.mute"))
+        assert muted == await bench.store.incident("f1")
+        assert (muted.state, muted.muted_until) == ("muted", until)
+        await bench.store.change_incident("f1", IncidentChange(note="known"), act=an_act("incidents.note"))
+        await bench.dead("b")
+        assert (await bench.store.incident("f1")).muted_until == until
+
+        opened = await bench.store.change_incident("f1", IncidentChange(state="open"), act=an_act("incidents.reopen"))
+
+        assert (opened.state, opened.muted_until, opened.note) == ("open", None, "known")
+        assert [one.detail.get("muted_until") for one in (await bench.store.records()).rows] == [
+            None,
+            None,
+            until.isoformat(),
+        ]
+
+    async def test_a_relapse_is_counted_when_letters_open_a_resolved_incident(self, bench: Bench) -> None:
+        seen = []
+        await bench.dead("a", "b")
+        seen.append((await bench.store.incident("f1")).relapses)
+        await bench.store.discard({"a": 1, "b": 1}, act=an_act("letters.discard"))
+        seen.append((await bench.store.incident("f1")).relapses)
+        await bench.dead("c")
+        await bench.dead("d")
+        seen.append((await bench.store.incident("f1")).relapses)
+        await bench.store.change_incident("f1", IncidentChange(state="resolved"), act=an_act("incidents.resolve"))
+        await bench.store.change_incident("f1", IncidentChange(state="open"), act=an_act("incidents.reopen"))
+        seen.append((await bench.store.incident("f1")).relapses)
+        await bench.store.change_incident("f1", IncidentChange(state="resolved"), act=an_act("incidents.resolve"))
+        await bench.dead("a", generation=1)
+        seen.append((await bench.store.incident("f1")).relapses)
+
+        assert seen == [0, 0, 1, 1, 2]
+        assert (await bench.store.incidents()).rows[0].relapses == 2
+
     async def test_note_and_assignee_stay_until_changed(self, bench: Bench) -> None:
         await bench.dead("a")
         await bench.store.change_incident("f1", IncidentChange(note="known bug"), act=an_act("incidents.note"))
