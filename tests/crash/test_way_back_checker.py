@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from redrive.core.life import LetterState, Life
-from redrive.core.ports.store import StoredLetter
 from redrive.core.redrive import ItemStatus, Progress
+from redrive.core.stored import StoredLetter
 from redrive.testing.conformance.store.bench import an_outcome, letter
 from tests.crash.journal import Entry, Word
 from tests.crash.way_back_checker import ZEROS, Return, check_return

@@ -16,9 +16,10 @@ from random import Random
 from redrive.clock import SystemClock
 from redrive.core.message import Message
 from redrive.core.ports import Broker
-from redrive.core.ports.store import Store, StoredLetter
+from redrive.core.ports.store import Store
 from redrive.core.query import Query
 from redrive.core.redrive import ItemStatus, Redrive, RedriveState
+from redrive.core.stored import StoredLetter
 from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Wanted, select

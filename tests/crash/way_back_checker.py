@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from redrive.core.life import LetterState
-from redrive.core.ports.store import StoredLetter
 from redrive.core.redrive import ItemStatus, Progress
+from redrive.core.stored import StoredLetter
 from tests.crash.checker import Verdict
 from tests.crash.journal import Entry, Word
 

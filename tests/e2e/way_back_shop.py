@@ -13,9 +13,9 @@ from redrive.core.delivery import Delivery
 from redrive.core.life import LetterState
 from redrive.core.message import Message
 from redrive.core.place import named
-from redrive.core.ports.store import StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive, RedriveOutcome
+from redrive.core.stored import StoredLetter
 from redrive.core.wire import dump_outcome
 from redrive.triage import redrives
 from redrive.triage.desk import Desk

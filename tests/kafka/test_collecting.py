@@ -13,9 +13,9 @@ from redrive.core.audit import Act
 from redrive.core.errors import StoreUnavailable
 from redrive.core.event import ConsumerPaused, Event
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import Collected
 from redrive.core.query import Query
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.observe.bus import Bus
 from redrive.stores.memory import MemoryStore
 from redrive.worker.collector import Collector

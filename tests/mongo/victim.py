@@ -11,10 +11,10 @@ from typing import Any
 
 from pymongo import monitoring
 
-from redrive.core.ports.store import Edit
 from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.core.redrive import Planned
+from redrive.core.stored import Edit
 from redrive.stores.mongo import MongoStore, journal
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance.store.bench import AT, a_redrive, an_act, an_outcome, letter

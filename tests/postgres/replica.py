@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 from redrive.clock import SystemClock
-from redrive.core.ports.store import Claimed
 from redrive.core.query import Query
 from redrive.core.redrive import Planned
+from redrive.core.stored import Claimed
 from redrive.stores.sql import SqlStore
 from redrive.testing.conformance.store.bench import AT, a_redrive, an_act, an_outcome, letter
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import Dimension, IncidentRow, LetterRow, Store
+from redrive.core.ports.store import Store
 from redrive.core.query import Query
+from redrive.core.stored import Dimension, IncidentRow, LetterRow
 
 DIMENSIONS: tuple[Dimension, ...] = ("queue", "reason", "error_type", "error_code")
 

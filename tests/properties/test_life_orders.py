@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from redrive.core.life import Life, hear_death, hear_success
-from redrive.core.ports.store import Collected, Store
+from redrive.core.ports.store import Store
 from redrive.core.redrive import ItemStatus, answered, left, sent
+from redrive.core.stored import Collected
 from redrive.stores.memory import MemoryStore
 from redrive.stores.sql import SqlStore
 from redrive.testing.clock import ManualClock

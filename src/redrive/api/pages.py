@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from redrive.api.problems import BadRequest
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.door.filters import NO_NUL
 
 LARGEST = 100

@@ -12,9 +12,9 @@ from redrive.core.audit import AuditRecord
 from redrive.core.keeping import STAGE
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import Life
-from redrive.core.ports.store import Edit, LetterRow, StoredLetter
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Edit, LetterRow, StoredLetter
 from redrive.core.wire import to_json
 from redrive.triage.selection import row_of
 

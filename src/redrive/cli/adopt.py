@@ -14,7 +14,7 @@ from redrive.config import BrokerSettings
 from redrive.core.errors import ConfigError, QueueNotFound
 from redrive.core.place import DeadLetterPlace, queue_of
 from redrive.core.ports import Broker
-from redrive.core.ports.store import Collected
+from redrive.core.stored import Collected
 
 if TYPE_CHECKING:
     from redrive.triage.adoption import Survey

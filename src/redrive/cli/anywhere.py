@@ -13,8 +13,8 @@ from redrive.cli.desk import AtBoth, AtStore, open_desk
 from redrive.cli.target import BROKER_HELP, Target, open_broker
 from redrive.config import load_settings, load_token
 from redrive.core.errors import ConfigError, LetterNotFound
-from redrive.core.ports.store import Page
 from redrive.core.query import Query
+from redrive.core.stored import Page
 
 Row = TypeVar("Row")
 

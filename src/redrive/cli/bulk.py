@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from redrive.cli.output import Fact
 from redrive.cli.sheet import Part, tell_sheet
-from redrive.core.ports.store import Count
+from redrive.core.stored import Count
 from redrive.triage.selection import Preview
 
 LISTED = 10  # queues and types of error that a preview names

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 from redrive.core.access import Role, Token
 from redrive.core.audit import AuditRecord
 from redrive.core.message import Headers
-from redrive.core.ports.store import IncidentRow, LetterRow, Page, Stats, StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive, Target
+from redrive.core.stored import IncidentRow, LetterRow, Page, Stats, StoredLetter
 
 if TYPE_CHECKING:
     from redrive.triage import incidents, redrives

@@ -10,7 +10,7 @@ from redrive.cli.desk import BOTH, AtBoth
 from redrive.cli.output import tell
 from redrive.cli.signals import until_told
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Collected
+from redrive.core.stored import Collected
 
 if TYPE_CHECKING:
     from redrive.service import Service

@@ -9,8 +9,8 @@ from redrive.cli.demo_fates import FATES
 from redrive.cli.demo_view import Line, Picture
 from redrive.core.errors import StateConflict
 from redrive.core.ports import Broker
-from redrive.core.ports.store import IncidentRow
 from redrive.core.redrive import ItemStatus
+from redrive.core.stored import IncidentRow
 from redrive.triage import incidents, redrives
 from redrive.triage.desk import Desk
 from redrive.triage.redriver import Redriver

@@ -14,7 +14,7 @@ from redrive.cli.output import Column, age, complain, preview, show, tell
 from redrive.cli.sheet import Part, block, tell_sheet
 from redrive.core.errors import ConfigError
 from redrive.core.likeness import Likeness
-from redrive.core.ports.store import IncidentRow
+from redrive.core.stored import IncidentRow
 
 if TYPE_CHECKING:
     from redrive.triage.incidents import Shown

@@ -22,7 +22,7 @@ from redrive.cli.sheet import Part, block, tell_sheet
 from redrive.core.errors import ConfigError, DeadLetterError
 from redrive.core.life import LetterState
 from redrive.core.message import Headers
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 
 DIFFERENCE = 200  # lines
 

@@ -12,7 +12,7 @@ from redrive.cli.output import Column, age, preview, span
 from redrive.cli.sheet import Part, block
 from redrive.core.attempt import Attempt
 from redrive.core.letter import DeadLetter, payload_hash
-from redrive.core.ports.store import LetterRow, StoredLetter
+from redrive.core.stored import LetterRow, StoredLetter
 
 LINES = 40  # of a payload or a stack that a terminal is shown
 BYTES = 64 * 1024

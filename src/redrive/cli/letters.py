@@ -12,7 +12,7 @@ from redrive.cli.filters import EVERY, UNSURE, Choice, Filter, as_length, refuse
 from redrive.cli.output import Exit, complain, show, tell
 from redrive.cli.sheet import Part, tell_sheet
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Stats
+from redrive.core.stored import Stats
 
 letters = App(name="letters", help="Look at collected dead letters, decide about them, send them back.")
 letters.command("redrive.cli.letter_tryout:try_letter", name="try", help="Run the current handler on a letter, here.")

@@ -6,7 +6,7 @@ from typing import TypeVar
 from starlette.datastructures import ImmutableMultiDict
 
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 
 WHY = 500  # characters that say why something was done
 _CURSOR = 1024

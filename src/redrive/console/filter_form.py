@@ -11,9 +11,9 @@ from starlette.datastructures import ImmutableMultiDict
 from redrive.console.choice import address_of
 from redrive.console.clip import line
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Stats
 from redrive.core.printable import printable
 from redrive.core.reason import Reason
+from redrive.core.stored import Stats
 from redrive.door.filters import LetterFilter
 from redrive.triage.masking import masked_text
 

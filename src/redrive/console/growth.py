@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from redrive.console.words import span
-from redrive.core.ports.store import IncidentRow
+from redrive.core.stored import IncidentRow
 
 NEW_FOR = timedelta(hours=1)
 _HOUR = timedelta(hours=1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from redrive.console.clip import line
-from redrive.core.ports.store import LetterRow
+from redrive.core.stored import LetterRow
 from redrive.triage.masking import masked_row
 
 SHORT = 12  # characters of an id that tell letters apart

@@ -13,8 +13,8 @@ from redrive.console.tree import tree
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import LetterState
 from redrive.core.message import Headers
-from redrive.core.ports.store import StoredLetter
 from redrive.core.reason import Reason
+from redrive.core.stored import StoredLetter
 from redrive.triage.editor import Draft, difference
 
 _MESSAGE = 4 * 1024

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from redrive.console.clip import weight
 from redrive.core.errors import DeadLetterError
-from redrive.core.ports.store import StoredLetter
 from redrive.core.printable import printable
+from redrive.core.stored import StoredLetter
 from redrive.triage.export import app_of, pytest_file
 
 LARGEST_TEST = 12 * 1024

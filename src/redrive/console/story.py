@@ -10,8 +10,8 @@ from redrive.console.words import span
 from redrive.core.attempt import Attempt
 from redrive.core.audit import AuditRecord
 from redrive.core.life import LetterState
-from redrive.core.ports.store import StoredLetter
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import StoredLetter
 
 MOST = 60  # attempts that are shown, the latest
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from redrive.console.charts import Bar
 from redrive.console.choice import address_of
-from redrive.core.ports.store import Dimension
+from redrive.core.stored import Dimension
 from redrive.door.filters import LetterFilter
 from redrive.triage import analytics
 from redrive.triage.desk import Desk

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from redrive.core.ports.store import Count
+from redrive.core.stored import Count
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _SIZES = ("bytes", "kB", "MB", "GB")

@@ -8,7 +8,8 @@ from typing import Final
 from redrive.core.alert import Alert, Rule
 from redrive.core.alert_rules import AlertRules
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import IncidentRow, LetterStore
+from redrive.core.ports.store import LetterStore
+from redrive.core.stored import IncidentRow
 from redrive.observe.alert_memo import AlertMemo
 from redrive.observe.pages import Pages
 from redrive.observe.queue_watch import QueueWatch

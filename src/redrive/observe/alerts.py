@@ -18,7 +18,8 @@ from redrive.core.audit import Act
 from redrive.core.errors import StoreError
 from redrive.core.event import Event, LettersCollected
 from redrive.core.ports import Clock, EventSink, Notifier
-from redrive.core.ports.store import IncidentChange, Store
+from redrive.core.ports.store import Store
+from redrive.core.stored import IncidentChange
 from redrive.observe.alert_memo import AlertMemo
 from redrive.observe.alert_watch import AlertWatch
 from redrive.observe.listener import Listener

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from redrive.core.attempt import Trail, join_trails
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life, hear_death, hear_success
-from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.stores.ledger import Spot
 
 

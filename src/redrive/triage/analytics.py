@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Dimension
+from redrive.core.stored import Dimension
 from redrive.triage.desk import Desk
 
 USUAL = timedelta(days=1)

@@ -1,7 +1,7 @@
 """The audit: who did what, and whether the record still holds."""
 
 from redrive.core.audit import AuditRecord
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.triage.desk import Desk
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from redrive.core.errors import DeadLetterError, NotAllowed, StateConflict
 from redrive.core.letter import payload_hash
 from redrive.core.message import RESERVED_PREFIX, Headers
-from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.seal import sealed_by
+from redrive.core.stored import Edit, StoredLetter
 from redrive.triage.desk import Desk
 from redrive.triage.masking import masked
 from redrive.triage.sealing import sealed_edit, unsealed

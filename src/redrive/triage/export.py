@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from redrive.core.errors import ConfigError, StoreUnavailable
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import Collected, StoredLetter
 from redrive.core.printable import printable
 from redrive.core.query import Query
+from redrive.core.stored import Collected, StoredLetter
 from redrive.core.wire import from_json, to_json
 from redrive.triage import letters
 from redrive.triage.desk import Desk

@@ -8,8 +8,8 @@ from redrive.core.duration import Duration, as_duration
 from redrive.core.errors import ConfigError
 from redrive.core.letter import DeadLetter
 from redrive.core.likeness import Likeness, in_common
-from redrive.core.ports.store import IncidentChange, IncidentRow, LetterRow, Page, StoredLetter
 from redrive.core.query import Query
+from redrive.core.stored import IncidentChange, IncidentRow, LetterRow, Page, StoredLetter
 from redrive.triage.desk import Desk
 from redrive.triage.letters import ENOUGH, portion, weight, whole
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from redrive.core.errors import LetterNotFound, StateConflict
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Count, LetterRow, Page, Stats, StoredLetter
 from redrive.core.query import Query
+from redrive.core.stored import Count, LetterRow, Page, Stats, StoredLetter
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Selection, in_words
 

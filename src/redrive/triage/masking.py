@@ -14,10 +14,10 @@ from redrive.core.attempt import Attempt
 from redrive.core.audit import AuditRecord
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.message import Headers
-from redrive.core.ports.store import Edit, LetterRow, StoredLetter
 from redrive.core.privacy import MASK, PrivacyFilter
 from redrive.core.redrive import Redrive
 from redrive.core.seal import sealed_by
+from redrive.core.stored import Edit, LetterRow, StoredLetter
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
 from redrive.triage.sealing import covered, unsealed

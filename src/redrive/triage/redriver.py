@@ -24,8 +24,9 @@ from redrive.core.errors import (
 from redrive.core.event import BrokerFaulted, Event, RedriveHalted, RedriveUnheard
 from redrive.core.ports import Broker, Clock, EventSink
 from redrive.core.ports.cipher import Cipher
-from redrive.core.ports.store import Claimed, Store
+from redrive.core.ports.store import Store
 from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, Target, next_move
+from redrive.core.stored import Claimed
 from redrive.triage.drive import Drive, Told
 from redrive.triage.sending import opened, send_back_of
 from redrive.triage.watch import why

@@ -13,8 +13,8 @@ from redrive.core.canary import Drawn, draw
 from redrive.core.errors import BrokerUnavailable, ConfigError, LetterNotFound, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports import Broker
-from redrive.core.ports.store import LetterRow, Page
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, Target, target_of
+from redrive.core.stored import LetterRow, Page
 from redrive.core.url import mask_url
 from redrive.core.verdict import verdict
 from redrive.triage.desk import Desk

@@ -8,9 +8,9 @@ from redrive.core.errors import StateConflict
 from redrive.core.fingerprint import fingerprint, mask
 from redrive.core.letter import DeadLetter
 from redrive.core.life import Life
-from redrive.core.ports.store import StoredLetter
 from redrive.core.privacy import PrivacyFilter
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import StoredLetter
 from redrive.triage.desk import Desk
 
 

@@ -12,9 +12,9 @@ from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState
 from redrive.core.ports import Broker
 from redrive.core.ports.originals import Originals
-from redrive.core.ports.store import StoredLetter
 from redrive.core.redrive import Planned, Redrive, RedriveState, SendBack, Target, target_of
 from redrive.core.seal import open_letter
+from redrive.core.stored import StoredLetter
 from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.redriver import LEASE

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from redrive.core.message import Headers
 from redrive.core.ports.cipher import Cipher
-from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.seal import Content, named_key, open_content, open_letter, seal_content, sealed_by
+from redrive.core.stored import Edit, StoredLetter
 
 
 def unsealed(stored: StoredLetter, cipher: Cipher | None) -> StoredLetter:

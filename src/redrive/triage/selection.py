@@ -9,8 +9,8 @@ from datetime import datetime
 from redrive.core.errors import ConfigError, NotAllowed, StateConflict
 from redrive.core.keeping import no_payload
 from redrive.core.life import LetterState
-from redrive.core.ports.store import LetterRow, StoredLetter
 from redrive.core.query import Query
+from redrive.core.stored import LetterRow, StoredLetter
 from redrive.triage.desk import Desk
 
 MOST = 1_000_000

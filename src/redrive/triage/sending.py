@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from redrive.core.errors import DeadLetterError
 from redrive.core.ports.cipher import Cipher
-from redrive.core.ports.store import Claimed, Store
+from redrive.core.ports.store import Store
 from redrive.core.redrive import Redrive, SendBack, Target, edited_origin, target_of
 from redrive.core.seal import named_key, open_content, sealed_by
+from redrive.core.stored import Claimed
 
 
 async def opened(claimed: Claimed, store: Store, *, cipher: Cipher | None) -> Claimed:

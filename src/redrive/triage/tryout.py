@@ -9,7 +9,7 @@ from redrive.core.failure import Failure
 from redrive.core.message import Message
 from redrive.core.policy import RetryPolicy, decide
 from redrive.core.ports import Clock
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 from redrive.triage.editor import draft_of
 
 Run = Callable[[Delivery], Awaitable[object]]

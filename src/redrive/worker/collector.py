@@ -18,7 +18,8 @@ from redrive.core.event import BrokerFaulted, CollectorLagged
 from redrive.core.place import COLLECTORS, DeadLetterPlace, named, queue_of
 from redrive.core.policy import RetryPolicy
 from redrive.core.ports import Broker, Depth
-from redrive.core.ports.store import Collected, LetterStore
+from redrive.core.ports.store import LetterStore
+from redrive.core.stored import Collected
 from redrive.worker.breaker import BreakerRules
 from redrive.worker.consumer import Consumer, Treatment
 from redrive.worker.crew import Crew, Duty

@@ -10,8 +10,9 @@ from redrive.core.excerpt import excerpt
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater
-from redrive.core.ports.store import Collected, LetterStore
+from redrive.core.ports.store import LetterStore
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.core.wire import load_outcome, read_letter
 from redrive.worker.outcomes import Surroundings
 

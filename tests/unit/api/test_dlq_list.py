@@ -12,8 +12,8 @@ import pytest
 
 from redrive.core.access import Role
 from redrive.core.attempt import Attempt
-from redrive.core.ports.store import LetterRow, Page, StoredLetter
 from redrive.core.query import Query
+from redrive.core.stored import LetterRow, Page, StoredLetter
 from redrive.stores.memory import MemoryStore
 from redrive.triage import editor, letters, masking
 from tests.unit.api.stage import Stage

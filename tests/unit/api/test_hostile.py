@@ -7,8 +7,8 @@ import pytest
 
 from redrive.config.settings import ServiceSettings
 from redrive.core.life import LetterState
-from redrive.core.ports.store import LetterRow, Page
 from redrive.core.query import Query
+from redrive.core.stored import LetterRow, Page
 from redrive.stores.memory import MemoryStore
 from tests.unit.api.stage import Stage
 

@@ -16,9 +16,9 @@ from redrive.api.schema import DlqMessage, DlqMessageWhole, LetterLife, LetterLi
 from redrive.core.access import Role, Token
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.life import LetterState
-from redrive.core.ports.store import LetterRow, Page, Stats, StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive
+from redrive.core.stored import LetterRow, Page, Stats, StoredLetter
 from redrive.door.headers import SECURITY
 from redrive.stores.memory import MemoryStore
 from tests.unit.api.stage import Stage

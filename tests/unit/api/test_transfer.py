@@ -5,7 +5,7 @@ import pytest
 
 from redrive.core.access import Role
 from redrive.core.errors import StoreUnavailable
-from redrive.core.ports.store import Collected, StoredLetter
+from redrive.core.stored import Collected, StoredLetter
 from redrive.core.wire import from_json
 from redrive.triage import export, letters
 from tests.unit.api.stage import Stage

@@ -10,7 +10,7 @@ import httpx2
 from redrive.console import asgi, session
 from redrive.core.access import Role
 from redrive.core.ports import Options
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 from redrive.door.guard import Guard
 from redrive.service import Service
 from redrive.stores.memory import MemoryStore

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from redrive.console.growth import growth
-from redrive.core.ports.store import IncidentRow
+from redrive.core.stored import IncidentRow
 
 NOW = datetime(2026, 3, 1, 12, 15, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Count, LetterRow, Page
 from redrive.core.query import Query
 from redrive.core.reason import Reason
+from redrive.core.stored import Count, LetterRow, Page
 from redrive.stores.memory import MemoryStore
 from tests.unit.console.seen import Form, Seen
 from tests.unit.console.stage import ConsoleStage

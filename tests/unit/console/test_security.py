@@ -12,7 +12,7 @@ from redrive.core.access import Role
 from redrive.core.audit import AuditRecord
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.ports import Alive, Depth
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.stores.memory import MemoryStore
 from redrive.triage import letters
 from tests.unit.console.seen import Seen, read

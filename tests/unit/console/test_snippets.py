@@ -8,7 +8,7 @@ import pytest
 import redrive
 from redrive.console.snippets import Snippets, snippets_of
 from redrive.core.life import LetterState, Life
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 from tests.unit.core.letters import a_letter
 
 SERVICE = "http://127.0.0.1:8800"

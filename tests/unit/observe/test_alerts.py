@@ -12,7 +12,7 @@ from redrive.core.audit import Act
 from redrive.core.errors import NotifierError, StoreUnavailable
 from redrive.core.event import AlertsTold, Event, LettersCollected, NotifierFailed
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import IncidentChange, IncidentRow, Page
+from redrive.core.stored import IncidentChange, IncidentRow, Page
 from redrive.observe import alert_watch
 from redrive.observe.alerts import EVERY, GATHER, LEASE, Alerts
 from redrive.observe.bus import Bus

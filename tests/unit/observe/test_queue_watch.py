@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from redrive.core.alert_rules import AlertRules, Pace
-from redrive.core.ports.store import Count, LetterRow, Page
 from redrive.core.query import Query
+from redrive.core.stored import Count, LetterRow, Page
 from redrive.observe.alert_memo import AlertMemo
 from redrive.observe.pages import Pages
 from redrive.observe.queue_watch import QueueWatch

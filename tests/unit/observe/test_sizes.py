@@ -14,8 +14,8 @@ from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.message import Message
 from redrive.core.ports import Options
-from redrive.core.ports.store import Stats
 from redrive.core.reason import Reason
+from redrive.core.stored import Stats
 from redrive.observe.bus import Bus
 from redrive.observe.metrics import Metrics
 from redrive.observe.sizes import EVERY, Sizes, Watched

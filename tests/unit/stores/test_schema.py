@@ -10,8 +10,8 @@ from sqlalchemy import column, create_engine, insert, inspect, table, text
 from redrive.core.errors import StoreError
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
-from redrive.core.ports.store import Dimension
 from redrive.core.query import Query
+from redrive.core.stored import Dimension
 from redrive.stores.sql import SqlStore, schema
 from redrive.stores.sql.rows import cold_values, hot_values
 from redrive.stores.sql.tables import counter, letter_body, metadata

@@ -9,9 +9,9 @@ from redrive.brokers.memory import MemoryBroker
 from redrive.core.delivery import Delivery
 from redrive.core.letter import DeadLetter
 from redrive.core.ports import Options
-from redrive.core.ports.store import StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import Redrive, RedriveOutcome
+from redrive.core.stored import StoredLetter
 from redrive.stores.memory import MemoryStore
 from redrive.testing.clock import ManualClock
 from redrive.triage import redrives

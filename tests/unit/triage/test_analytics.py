@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Dimension
 from redrive.core.reason import Reason
+from redrive.core.stored import Dimension
 from redrive.triage import analytics
 from tests.unit.triage.bench import Bench
 

@@ -4,7 +4,7 @@ import pytest
 
 from redrive.core.errors import DeadLetterError, NotAllowed, StateConflict
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 from redrive.stores.memory import MemoryStore
 from redrive.triage import audit, editor
 from redrive.triage.desk import Desk

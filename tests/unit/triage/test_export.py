@@ -7,7 +7,7 @@ import pytest
 
 from redrive.core.audit import AuditRecord
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Collected
+from redrive.core.stored import Collected
 from redrive.triage import export
 from tests.unit.triage.bench import Bench
 

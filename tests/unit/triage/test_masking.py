@@ -11,9 +11,9 @@ from redrive.core.audit import AuditRecord
 from redrive.core.errors import LetterNotFound, NotAllowed, StoreUnavailable
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life
-from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.privacy import MASK
 from redrive.core.query import Query
+from redrive.core.stored import Edit, StoredLetter
 from redrive.stores.memory import MemoryStore
 from redrive.triage import audit
 from redrive.triage.access import Caller

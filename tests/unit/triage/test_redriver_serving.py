@@ -10,8 +10,8 @@ import pytest
 
 from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, StoreError
 from redrive.core.event import BrokerFaulted, Event
-from redrive.core.ports.store import StoredLetter
 from redrive.core.redrive import Redrive, RedriveState, SendBack
+from redrive.core.stored import StoredLetter
 from redrive.observe.bus import Bus
 from redrive.triage.redriver import Redriver
 from redrive.triage.retry import retry

@@ -10,8 +10,8 @@ import pytest
 from redrive.brokers.memory import MemoryBroker
 from redrive.core.errors import BrokerError, BrokerUnavailable, DeadLetterError, StateConflict, StoreUnavailable
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Claimed
 from redrive.core.redrive import RedriveState, SendBack
+from redrive.core.stored import Claimed
 from redrive.stores.memory import MemoryStore
 from redrive.triage import audit, editor, redrives, retry
 from redrive.triage.desk import Desk

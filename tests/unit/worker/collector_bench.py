@@ -14,9 +14,9 @@ from redrive.core.event import (
 )
 from redrive.core.letter import DeadLetter
 from redrive.core.ports import Depth
-from redrive.core.ports.store import Collected
 from redrive.core.query import Query
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.stores.memory import MemoryStore
 from redrive.testing.clock import ManualClock
 from redrive.worker.collector import GROUP, Collector

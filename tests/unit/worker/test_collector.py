@@ -12,10 +12,10 @@ from redrive.core.event import (
 from redrive.core.life import LetterState
 from redrive.core.message import Message
 from redrive.core.ports import Options
-from redrive.core.ports.store import Collected
 from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.core.wire import dump_outcome
 from redrive.worker.collector import GROUP, is_collected
 from tests.unit.core.letters import a_letter

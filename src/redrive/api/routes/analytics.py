@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from redrive.api.auth import PermittedRoute, allowed
-from redrive.core.ports.store import Dimension
+from redrive.core.stored import Dimension
 from redrive.door.filters import Instant, Word
 from redrive.triage import analytics as verbs
 from redrive.triage.desk import Desk

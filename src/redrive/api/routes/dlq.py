@@ -20,8 +20,8 @@ from redrive.api.problems import BadRequest
 from redrive.api.schema import DlqMessage, DlqMessageWhole, message_of, whole_message_of
 from redrive.core.errors import DeadLetterError
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Page, StoredLetter
 from redrive.core.query import Query as LetterQuery
+from redrive.core.stored import Page, StoredLetter
 from redrive.door.filters import NO_NUL, LetterFilter, Word
 from redrive.triage import audit, letters, masking
 from redrive.triage.desk import Desk

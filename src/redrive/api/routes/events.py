@@ -18,8 +18,9 @@ from redrive.api.auth import CallerOf, PermittedRoute, ServiceOf, allowed, guard
 from redrive.api.pages import asked
 from redrive.api.schema import LetterLine, line_of
 from redrive.core.errors import StoreUnavailable
-from redrive.core.ports.store import LetterRow, Page, Store
+from redrive.core.ports.store import Store
 from redrive.core.redrive import ENDED, Redrive
+from redrive.core.stored import LetterRow, Page
 from redrive.core.wire.plain import dump
 from redrive.door.audience import audience_of
 from redrive.door.filters import NO_NUL

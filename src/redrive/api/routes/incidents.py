@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from redrive.api.auth import PermittedRoute, allowed
 from redrive.api.pages import LINKED, USUAL, After, Limit, asked, link_next
-from redrive.core.ports.store import IncidentRow
+from redrive.core.stored import IncidentRow
 from redrive.door.filters import NO_NUL, Length
 from redrive.triage import incidents as verbs
 from redrive.triage.desk import Desk

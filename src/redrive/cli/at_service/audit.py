@@ -5,7 +5,7 @@ from msgspec import convert
 from redrive.cli.at_service.client import Client, flags_named
 from redrive.cli.at_service.reading import Said
 from redrive.core.audit import AuditRecord
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 
 
 class AuditThere:

@@ -16,7 +16,7 @@ from redrive.cli.at_service.address import Address
 from redrive.cli.at_service.exchange import Exchange
 from redrive.cli.at_service.problems import PROBLEM, error_of, stranger
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 
 API = "/api/v1"
 LARGEST_PAGE = 100

@@ -10,8 +10,8 @@ from redrive.cli.at_service.client import Client, flags_named
 from redrive.cli.at_service.letters import LettersThere
 from redrive.core.errors import LetterNotFound
 from redrive.core.likeness import Likeness
-from redrive.core.ports.store import IncidentRow, Page
 from redrive.core.query import Query
+from redrive.core.stored import IncidentRow, Page
 from redrive.triage.incidents import LOOKED_AT, Shown
 
 

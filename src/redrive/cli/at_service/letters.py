@@ -13,8 +13,8 @@ from redrive.cli.at_service.reading import filter_of
 from redrive.cli.clerk import Seen
 from redrive.core.life import LetterState
 from redrive.core.message import Headers
-from redrive.core.ports.store import Collected, LetterRow, Page, Stats
 from redrive.core.query import Query
+from redrive.core.stored import Collected, LetterRow, Page, Stats
 from redrive.core.wire import to_json
 from redrive.core.wire.plain import to_base64
 from redrive.core.wire.record import to_pairs

@@ -13,9 +13,9 @@ from msgspec import convert
 
 from redrive.cli.clerk import Seen
 from redrive.core.life import LetterState, Life
-from redrive.core.ports.store import Edit, IncidentRow, LetterRow, Stats, StoredLetter
 from redrive.core.query import Query
 from redrive.core.redrive import ItemStatus, Progress, Redrive, RedriveOutcome, Target
+from redrive.core.stored import Edit, IncidentRow, LetterRow, Stats, StoredLetter
 from redrive.core.wire import from_json
 from redrive.core.wire.plain import from_base64
 from redrive.core.wire.record import from_pairs

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from redrive.cli.at_service import reading
 from redrive.cli.at_service.client import Client, flags_named
 from redrive.cli.clerk import Proposed
-from redrive.core.ports.store import Page
 from redrive.core.redrive import Redrive, RedriveState
+from redrive.core.stored import Page
 from redrive.triage.drive import Told
 from redrive.triage.redrives import Shown, Terms
 from redrive.triage.selection import Wanted

@@ -2,7 +2,7 @@
 
 from redrive.cli.at_store.cursor import asked
 from redrive.core.audit import AuditRecord
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.triage import audit
 from redrive.triage.desk import Desk
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 
 Row = TypeVar("Row")
 

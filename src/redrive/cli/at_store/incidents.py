@@ -1,7 +1,7 @@
 """Incidents, at a store."""
 
 from redrive.cli.at_store.cursor import asked
-from redrive.core.ports.store import IncidentRow, Page
+from redrive.core.stored import IncidentRow, Page
 from redrive.triage import incidents
 from redrive.triage.desk import Desk
 from redrive.triage.incidents import Shown

@@ -10,9 +10,9 @@ from redrive.cli.clerk import Seen
 from redrive.core.access import Role
 from redrive.core.letter import payload_hash
 from redrive.core.message import Headers
-from redrive.core.ports.store import LetterRow, Page, Stats
 from redrive.core.query import Query
 from redrive.core.seal import sealed_by
+from redrive.core.stored import LetterRow, Page, Stats
 from redrive.triage import editor, export, letters, masking
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk

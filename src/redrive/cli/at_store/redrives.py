@@ -8,8 +8,8 @@ from redrive.cli.at_store.cursor import asked
 from redrive.cli.clerk import Proposed
 from redrive.core.errors import BrokerError, ConfigError
 from redrive.core.ports import Broker
-from redrive.core.ports.store import Page
 from redrive.core.redrive import Redrive
+from redrive.core.stored import Page
 from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.drive import Told

@@ -18,8 +18,8 @@ from redrive.console.visit import Visit, act, page
 from redrive.console.words import exact
 from redrive.core.life import LetterState
 from redrive.core.likeness import Likeness
-from redrive.core.ports.store import Count, IncidentRow
 from redrive.core.query import Query
+from redrive.core.stored import Count, IncidentRow
 from redrive.triage import incidents as verbs
 from redrive.triage import letters
 from redrive.triage.desk import Desk

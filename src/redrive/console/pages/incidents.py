@@ -8,7 +8,7 @@ from redrive.console.clip import line, masked_line
 from redrive.console.fields import after_in, listed
 from redrive.console.visit import Visit, page
 from redrive.core.errors import ConfigError
-from redrive.core.ports.store import INCIDENT_STATES, IncidentRow
+from redrive.core.stored import INCIDENT_STATES, IncidentRow
 from redrive.triage import incidents as verbs
 
 _STATES = (*INCIDENT_STATES, "all")

@@ -16,7 +16,7 @@ from redrive.console.story import story_of
 from redrive.console.visit import Visit, act, page
 from redrive.core.errors import ConfigError, DeadLetterError
 from redrive.core.life import LetterState
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 from redrive.triage import audit, letters, masking, reporting
 
 LONGEST_NOTE = 10_000

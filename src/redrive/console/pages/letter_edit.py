@@ -21,7 +21,7 @@ from redrive.console.visit import Visit, act, page
 from redrive.console.words import size
 from redrive.core.errors import ConfigError, NotAllowed, RedriveError, StateConflict
 from redrive.core.message import RESERVED_PREFIX
-from redrive.core.ports.store import StoredLetter
+from redrive.core.stored import StoredLetter
 from redrive.triage import editor, letters, masking
 from redrive.triage.editor import Draft
 

@@ -16,8 +16,8 @@ from redrive.console.visit import Visit, act, page
 from redrive.console.when_died import Deaths, deaths_of
 from redrive.core.errors import ConfigError
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Count, LetterRow, Page, Stats
 from redrive.core.query import Query
+from redrive.core.stored import Count, LetterRow, Page, Stats
 from redrive.door.filters import LetterFilter
 from redrive.triage import export, letters
 

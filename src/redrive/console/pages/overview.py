@@ -15,8 +15,8 @@ from redrive.console.growth import Growth, growth
 from redrive.console.pages import queue_acts
 from redrive.console.visit import Visit, page
 from redrive.core.life import LetterState
-from redrive.core.ports.store import IncidentRow
 from redrive.core.redrive import ENDED, ItemStatus
+from redrive.core.stored import IncidentRow
 from redrive.triage import analytics, incidents, letters, queues, redrives
 from redrive.triage.masking import masked_operation
 from redrive.triage.queues import QueueRow

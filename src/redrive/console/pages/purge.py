@@ -15,8 +15,8 @@ from redrive.console.words import counted, several
 from redrive.core.duration import as_duration
 from redrive.core.errors import ConfigError, StateConflict
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Count
 from redrive.core.query import Query
+from redrive.core.stored import Count
 from redrive.door.filters import LetterFilter
 from redrive.triage import letters
 from redrive.triage.selection import in_words

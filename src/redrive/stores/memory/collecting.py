@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from redrive.core.attempt import join_trails
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome, answered
+from redrive.core.stored import Collected
 from redrive.stores.hearing import Answer, Heard, News, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger
 from redrive.stores.memory.shelf import Kept, Shelf

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from redrive.core.ports.store import IncidentRow
+from redrive.core.stored import IncidentRow
 from redrive.stores.ledger import IncidentDelta
 
 

@@ -9,7 +9,9 @@ from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import LetterState, discard
-from redrive.core.ports.store import (
+from redrive.core.query import Query
+from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import (
     Collected,
     Count,
     Dimension,
@@ -21,8 +23,6 @@ from redrive.core.ports.store import (
     Stats,
     StoredLetter,
 )
-from redrive.core.query import Query
-from redrive.core.redrive import RedriveOutcome
 from redrive.stores.cursor import mark, mark_of, number_of, page_of
 from redrive.stores.editing import refuse_edit
 from redrive.stores.ledger import Ledger

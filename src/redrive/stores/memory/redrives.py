@@ -9,8 +9,8 @@ from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
 from redrive.core.life import Life, send
 from redrive.core.ports import Clock
-from redrive.core.ports.store import Claimed, Page
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, left, sent
+from redrive.core.stored import Claimed, Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.marking import marked
 from redrive.stores.memory.shelf import Item, Kept, Shelf

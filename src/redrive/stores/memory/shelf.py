@@ -10,8 +10,8 @@ from redrive.core.audit import Act, AuditRecord
 from redrive.core.errors import LetterNotFound
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import Life
-from redrive.core.ports.store import Edit, IncidentRow, LetterRow
 from redrive.core.redrive import ItemStatus, Redrive, RedriveOutcome
+from redrive.core.stored import Edit, IncidentRow, LetterRow
 from redrive.stores.hearing import Standing
 from redrive.stores.ledger import Death, Ledger, Spot
 from redrive.stores.memory.incidents import changed

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from redrive.core.audit import Act, AuditRecord, first_broken
 from redrive.core.ports import Clock
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.memory.letters import MemoryLetters
 from redrive.stores.memory.memos import MemoryMemos

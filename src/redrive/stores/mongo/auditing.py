@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from redrive.core.audit import Act, AuditRecord, chained
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.mongo import edits

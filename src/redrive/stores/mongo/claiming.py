@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from redrive.core.audit import Act
 from redrive.core.life import Life, send
-from redrive.core.ports.store import Claimed, Edit
 from redrive.core.redrive import ItemStatus, Redrive, RedriveState
+from redrive.core.stored import Claimed, Edit
 from redrive.stores.exact import unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.mongo import auditing, edits, items, tallies

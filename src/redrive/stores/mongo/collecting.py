@@ -8,8 +8,8 @@ from typing import NamedTuple
 from redrive.core.attempt import dump_trail, join_trails, load_trail
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
-from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.stores.exact import unescaped
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger

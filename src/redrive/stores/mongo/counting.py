@@ -9,7 +9,7 @@ from typing import Any
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Dimension, IncidentChange, IncidentRow, Page, Stats
+from redrive.core.stored import Dimension, IncidentChange, IncidentRow, Page, Stats
 from redrive.stores.cursor import mark, mark_of, page_of
 from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.mongo import auditing

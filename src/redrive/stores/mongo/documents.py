@@ -15,10 +15,10 @@ from redrive.core.attempt import dump_trail, load_trail
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
 from redrive.core.message import Headers
-from redrive.core.ports.store import LetterRow
 from redrive.core.query import searchable_text
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import LetterRow
 from redrive.core.wire.plain import as_millis
 from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.ledger import Spot

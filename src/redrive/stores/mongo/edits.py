@@ -5,7 +5,7 @@ from typing import Any
 
 from bson import Binary
 
-from redrive.core.ports.store import Edit
+from redrive.core.stored import Edit
 from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.mongo.documents import Document, from_headers, to_headers
 from redrive.stores.mongo.shelves import EDITS, LETTERS, Shelves

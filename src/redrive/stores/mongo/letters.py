@@ -9,8 +9,8 @@ from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life, discard
-from redrive.core.ports.store import Edit, StoredLetter
 from redrive.core.query import Query
+from redrive.core.stored import Edit, StoredLetter
 from redrive.stores.editing import refuse_edit
 from redrive.stores.exact import unescaped
 from redrive.stores.ledger import Ledger

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from redrive.core.ports.store import Recount
+from redrive.core.stored import Recount
 from redrive.stores.exact import unescaped
 from redrive.stores.mongo.documents import SPOT, to_spot
 from redrive.stores.mongo.draft import Draft

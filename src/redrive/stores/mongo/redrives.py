@@ -7,8 +7,8 @@ from typing import Any
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import Claimed, Page
 from redrive.core.redrive import Planned, Progress, Redrive, RedriveState, Target
+from redrive.core.stored import Claimed, Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.marking import marked

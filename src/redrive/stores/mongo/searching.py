@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from redrive.core.ports.store import Count, LetterRow, Page
 from redrive.core.query import Query
+from redrive.core.stored import Count, LetterRow, Page
 from redrive.stores.cursor import number_of
 from redrive.stores.exact import microseconds
 from redrive.stores.mongo.documents import LISTED, Document, path_of, to_row

@@ -8,7 +8,9 @@ from redrive.core.audit import Act, AuditRecord
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.ports import Clock
-from redrive.core.ports.store import (
+from redrive.core.query import Query
+from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
+from redrive.core.stored import (
     Claimed,
     Collected,
     Count,
@@ -22,8 +24,6 @@ from redrive.core.ports.store import (
     Stats,
     StoredLetter,
 )
-from redrive.core.query import Query
-from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
 from redrive.stores.mongo import (
     auditing,
     collecting,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from redrive.core.ports.store import IncidentRow
+from redrive.core.stored import IncidentRow
 from redrive.stores.exact import instant, microseconds, unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.memory.incidents import changed

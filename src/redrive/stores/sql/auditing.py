@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, exists, literal_column, select
 
 from redrive.core.audit import Act, AuditRecord, first_broken
-from redrive.core.ports.store import Page
+from redrive.core.stored import Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.sql import edits, tallies
 from redrive.stores.sql.bulk import insert_rows

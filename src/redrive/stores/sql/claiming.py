@@ -9,8 +9,8 @@ from sqlalchemy import Connection, RowMapping, select
 from redrive.core.audit import Act
 from redrive.core.letter import payload_hash
 from redrive.core.life import Life, send
-from redrive.core.ports.store import Claimed
 from redrive.core.redrive import ItemStatus, Redrive, RedriveState
+from redrive.core.stored import Claimed
 from redrive.stores.ledger import Spot
 from redrive.stores.sql import auditing, edits, items
 from redrive.stores.sql.among import among

@@ -11,8 +11,8 @@ from redrive.core.attempt import Trail, from_rows, join_trails
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter
 from redrive.core.life import Life
-from redrive.core.ports.store import Collected
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.stored import Collected
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger, Spot
 from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts

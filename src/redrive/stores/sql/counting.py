@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, String, and_, func, or_, select, type_co
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Dimension, IncidentChange, IncidentRow, Page, Stats
+from redrive.core.stored import Dimension, IncidentChange, IncidentRow, Page, Stats
 from redrive.stores.cursor import mark, mark_of, page_of
 from redrive.stores.exact import instant, unescaped
 from redrive.stores.sql import auditing

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, RowMapping, and_, func, select
 
 from redrive.core.letter import payload_hash
-from redrive.core.ports.store import Edit
+from redrive.core.stored import Edit
 from redrive.stores.sql.among import among
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import to_headers

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, RowMapping, exists, insert, or_, select, upda
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import Claimed, Page
 from redrive.core.redrive import Planned, Progress, Redrive, RedriveState, Target
+from redrive.core.stored import Claimed, Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.marking import marked
 from redrive.stores.sql import auditing, claiming, items, tallies

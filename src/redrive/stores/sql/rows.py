@@ -11,8 +11,8 @@ from redrive.core.attempt import RowTrail, Trail, dump_trail, from_rows
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
 from redrive.core.message import Headers
-from redrive.core.ports.store import LetterRow
 from redrive.core.reason import Reason
+from redrive.core.stored import LetterRow
 from redrive.core.wire.record import from_pairs, to_pairs
 from redrive.stores.ledger import Spot
 from redrive.stores.sql.tables import letter, letter_body

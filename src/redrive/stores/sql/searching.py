@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, select, union_all
 
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Count, LetterRow, Page
 from redrive.core.query import Query, is_searchable
+from redrive.core.stored import Count, LetterRow, Page
 from redrive.stores.cursor import number_of
 from redrive.stores.sql import texts
 from redrive.stores.sql.chunks import chunks

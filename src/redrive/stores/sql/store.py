@@ -9,7 +9,9 @@ from redrive.core.audit import Act, AuditRecord
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
 from redrive.core.ports import Clock
-from redrive.core.ports.store import (
+from redrive.core.query import Query
+from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
+from redrive.core.stored import (
     Claimed,
     Collected,
     Count,
@@ -22,8 +24,6 @@ from redrive.core.ports.store import (
     Stats,
     StoredLetter,
 )
-from redrive.core.query import Query
-from redrive.core.redrive import ENDED, Planned, Progress, Redrive, RedriveOutcome, RedriveState
 from redrive.stores.sql import auditing, collecting, counting, letters, memos, redrives, searching, texts, tokens
 from redrive.stores.sql.chunks import CHUNK, chunks
 from redrive.stores.sql.database import open_database

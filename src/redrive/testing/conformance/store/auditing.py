@@ -4,9 +4,9 @@ import asyncio
 from datetime import timedelta, timezone
 
 from redrive.core.letter import payload_hash
-from redrive.core.ports.store import Collected, Edit, IncidentChange
 from redrive.core.query import Query
 from redrive.core.redrive import RedriveState
+from redrive.core.stored import Collected, Edit, IncidentChange
 from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
 
 

@@ -11,10 +11,11 @@ from redrive.core.attempt import Attempt
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Claimed, Edit, Store
+from redrive.core.ports.store import Store
 from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.core.redrive import ItemStatus, Planned, Redrive, RedriveOutcome
+from redrive.core.stored import Claimed, Edit
 
 AT = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 OPEN, REDRIVING, RESOLVED = LetterState.OPEN, LetterState.REDRIVING, LetterState.RESOLVED

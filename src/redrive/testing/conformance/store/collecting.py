@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import Collected
+from redrive.core.stored import Collected
 from redrive.testing.conformance.store.bench import OPEN, PARKED, RESOLVED, Bench, Suite, an_outcome, letter
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Headers
-from redrive.core.ports.store import Dimension, Edit
 from redrive.core.query import Query
 from redrive.core.reason import Reason
+from redrive.core.stored import Dimension, Edit
 from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_outcome, letter
 
 PAYLOADS = [

@@ -6,9 +6,9 @@ from itertools import permutations
 import pytest
 
 from redrive.core.life import LetterState
-from redrive.core.ports.store import Count, Dimension, Stats
 from redrive.core.query import Query
 from redrive.core.reason import Reason
+from redrive.core.stored import Count, Dimension, Stats
 from redrive.testing.conformance.store.bench import (
     AT,
     DISCARDED,

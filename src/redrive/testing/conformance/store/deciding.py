@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from redrive.core.errors import LetterNotFound, StateConflict
-from redrive.core.ports.store import Edit
+from redrive.core.stored import Edit
 from redrive.testing.conformance.store.bench import AT, DISCARDED, OPEN, RESOLVED, Bench, Suite, an_act, an_outcome
 
 EDIT = Edit(body=b"\xffmended", headers=(("colour", b"blue"), ("colour", b"\xff")), by="ann", edited_at=AT)

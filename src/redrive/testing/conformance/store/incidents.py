@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import IncidentChange, IncidentRow
+from redrive.core.stored import IncidentChange, IncidentRow
 from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
 
 HOUR = AT.replace(minute=0)

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from redrive.core.ports.store import Edit
 from redrive.core.query import Query
+from redrive.core.stored import Edit
 from redrive.testing.conformance.store.bench import AT, Bench, Suite, an_act, an_outcome, letter
 
 FAR = AT.replace(year=2031)

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from redrive.core.errors import LetterNotFound
-from redrive.core.ports.store import Collected
 from redrive.core.query import Query
+from redrive.core.stored import Collected
 from redrive.testing.conformance.store.bench import (
     AT,
     DISCARDED,

@@ -7,8 +7,8 @@ import pytest
 
 from redrive.core.errors import LetterNotFound, StateConflict
 from redrive.core.life import GENERATION_CAP
-from redrive.core.ports.store import Claimed
 from redrive.core.redrive import ItemStatus, Planned, Redrive, RedriveState, Target
+from redrive.core.stored import Claimed
 from redrive.testing.conformance.store.bench import (
     AT,
     PARKED,

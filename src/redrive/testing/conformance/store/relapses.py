@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 
 from redrive.core.attempt import KEPT_IN_ALL, Attempt
-from redrive.core.ports.store import Collected
 from redrive.core.query import Query
+from redrive.core.stored import Collected
 from redrive.testing.conformance.store.bench import (
     AT,
     DISCARDED,
