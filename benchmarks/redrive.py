@@ -25,9 +25,9 @@ def fill(url: str, messages: int) -> None:
     asyncio.run(_fill(app_on(url), messages))
 
 
-def drain(url: str, messages: int, *, whole: bool = True) -> dict[str, Any]:
+def drain(url: str, messages: int, *, whole: bool = True, tracing: bool = False) -> dict[str, Any]:
     """Handle messages as bytes; `whole` means that nothing must be left."""
-    app = app_on(url)
+    app = app_on(url, tracing=tracing)
 
     @app.consumer(QUEUE)
     async def handle(body: bytes) -> None:
@@ -59,9 +59,9 @@ def drain_failing(url: str, messages: int, *, log_level: str, dead: int) -> dict
     return _measure(app, messages, dead=dead)
 
 
-def app_on(url: str, *, log_level: str = "info") -> App:
+def app_on(url: str, *, log_level: str = "info", tracing: bool = False) -> App:
     set_up_logs(level=log_level, form="json", stream=sys.stderr)
-    app = App(url, name="shop")
+    app = App(url, name="shop", tracing=tracing)
     app.bus.subscribe(Metrics(CollectorRegistry()))
     return app
 

@@ -10,6 +10,7 @@ PARTS = ("healthy", "failing", "latency", "memory", "peers")
 HAND = "hand-written: read 500, handle, ack them in one call"
 OURS = "Redrive, handler takes bytes"
 TYPED = "Redrive, handler takes a dict"
+TRACED = "Redrive, handler takes bytes, a span for every attempt"
 
 HAND_FAILING = "hand-written: added again at once or to the DLQ, one MULTI/EXEC per 500"
 HAND_DUE = "hand-written: due index and attempts kept in Redis, one MULTI/EXEC per 500"
@@ -37,6 +38,7 @@ def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
             draining("redis", HAND, "hand:drain", many, loop=loop),
             draining("redis", OURS, "redrive:drain", many, loop=loop),
             draining("redis", TYPED, "redrive:drain_typed", many, loop=loop),
+            draining("redis", TRACED, "traced:drain", fewer, loop=loop),
         ]
     if "failing" in parts:
         found += [

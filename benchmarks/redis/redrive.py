@@ -9,9 +9,9 @@ from benchmarks import loops, low_load, redrive
 from benchmarks.redis import hand
 
 
-def drain(url: str, messages: int, *, loop: str) -> dict[str, Any]:
+def drain(url: str, messages: int, *, loop: str, tracing: bool = False) -> dict[str, Any]:
     loops.choose(loop)
-    answer = redrive.drain(url, messages)
+    answer = redrive.drain(url, messages, tracing=tracing)
     asyncio.run(_check(url, dead=0))
     return answer
 

@@ -15,6 +15,7 @@ from benchmarks.redis.cases import (
     OURS_FAILING_ALOUD,
     OURS_WAITING,
     RETRY,
+    TRACED,
     TYPED,
 )
 from benchmarks.runs import Samples
@@ -38,7 +39,7 @@ def report(samples: Samples, *, conditions: str, peers: Mapping[str, str], backl
     healthy = {name: settings for name, settings in peers.items() if name not in failing}
     parts = [conditions, tables.goals(_goals(samples, healthy, backlog=backlog))]
     if HAND in samples:
-        parts += ["### Nothing fails", tables.beside(samples, [HAND, OURS, TYPED], healthy)]
+        parts += ["### Nothing fails", tables.beside(samples, [HAND, OURS, TYPED, TRACED], healthy)]
     if HAND_FAILING in samples:
         rows = [HAND_FAILING, HAND_DUE, OURS_FAILING, OURS_FAILING_ALOUD]
         parts += [

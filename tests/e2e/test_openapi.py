@@ -28,7 +28,9 @@ BAD_REQUESTS = {
     "letters, or a body, are named in one way": (
         *("POST /api/v1/letters/discard", "POST /api/v1/letters/{letter_id}/edit", "POST /api/v1/redrives"),
     ),
-    "a text that is a duration": ("POST /api/v1/letters/purge", "POST /api/v1/tokens"),
+    "a duration is a text, or more than zero": (
+        *("POST /api/v1/incidents/{incident_id}/mute", "POST /api/v1/letters/purge", "POST /api/v1/tokens"),
+    ),
 }
 
 # One worker: until 3.11.8, two threads of CPython that parse at once are told of a recursion that is not there.
