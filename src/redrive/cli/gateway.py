@@ -64,13 +64,14 @@ async def serve(
 ) -> None:
     """Answer the OpenAI form in front of the models, until SIGTERM or SIGINT. There is no key to this door."""
     from redrive.gateway.front_door import FrontDoor
-    from redrive.wiring import answering
+    from redrive.wiring import answering, freeze_startup
 
     async with AsyncExitStack() as opening:
         opened = await opening.enter_async_context(_opened(at))
         if opened.durable is not None:  # letters that are redriven come back here, and the console sees how it stands
             await opening.enter_async_context(answering(opened))
         door = await opening.enter_async_context(FrontDoor(opened, host=host, port=port))
+        freeze_startup()
         tell({"url": door.url}, f"listening on {door.url}", as_json=at.json)
         await until_told(asyncio.Event().wait())
 
