@@ -47,7 +47,7 @@ async def _faults(url: str) -> dict[str, Any]:
 def _pool(url: str) -> Any:
     library, openai = importlib.import_module("async_batch_llm"), importlib.import_module("openai")
     client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-    model = library.OpenAIModel("model-1", client)
+    model = library.OpenAIModel("model-1", client, api_surface="chat_completions")
     config = library.ProcessorConfig(
         max_workers=1, attempt_timeout=TIMEOUT, retry=library.RetryConfig(max_attempts=RETRIES + 1)
     )
