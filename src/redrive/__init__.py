@@ -32,6 +32,7 @@ from redrive.core.privacy import PrivacyFilter
 from redrive.core.reason import Reason
 from redrive.wiring import KafkaDeadLetterQueue, connect, dead_letter
 from redrive.worker.breaker import BreakerRules
+from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
 from redrive.worker.payload import InvalidPayload
 from redrive.worker.validation import Validation
 
@@ -40,6 +41,7 @@ __all__ = [
     "Additive",
     "App",
     "BreakerRules",
+    "BrokerDeadLetterQueue",
     "BrokerError",
     "BrokerUnavailable",
     "Classifier",

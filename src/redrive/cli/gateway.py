@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from redrive.cli.output import Exit, count_up, tell
+from redrive.cli.bulk import show_progress
+from redrive.cli.output import Exit, tell
 from redrive.cli.signals import until_told
 
 if TYPE_CHECKING:
@@ -44,12 +45,17 @@ async def run(
     """Answer a file of requests. Run again, it sends only what has no answer yet."""
     from redrive.gateway.batch_file import BatchFile, Tally
 
-    def progress(tally: Tally) -> None:
-        done = tally.before + tally.answered + tally.failed
-        count_up(done, total=max(tally.total, done))
+    seen = 0
+    with show_progress("answering", total=_lines_in(requests)) as advance:
 
-    async with _opened(at) as opened:
-        tally = await BatchFile(requests, output, model=model).run(opened, progress=progress)
+        def progress(tally: Tally) -> None:
+            nonlocal seen
+            done = tally.before + tally.answered + tally.failed
+            advance(done - seen)
+            seen = done
+
+        async with _opened(at) as opened:
+            tally = await BatchFile(requests, output, model=model).run(opened, progress=progress)
     text = f"{tally.before + tally.answered} of {tally.total} answered, {tally.failed} failed: {output}"
     tell(asdict(tally), text, as_json=at.json)
     return Exit.NO if tally.failed else Exit.OK
@@ -93,3 +99,12 @@ async def _opened(at: Models) -> AsyncIterator["Gateway"]:
     finally:
         if dlq is not None:
             await dlq.aclose()
+
+
+def _lines_in(requests: Path) -> int:
+    """How many requests there are; a file that cannot be read is told of by who reads it."""
+    try:
+        with requests.open("rb") as file:
+            return sum(1 for line in file if line.strip())
+    except OSError:
+        return 0
