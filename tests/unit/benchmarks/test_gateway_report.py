@@ -60,7 +60,7 @@ def test_every_client_is_driven_with_so_many_in_flight() -> None:
 
     assert len(found) == len(IN_FLIGHT) * (2 + len(PEERS)) + 3
     assert found[named(PEER, 256)].python == "/env/litellm/python"
-    assert found[named(PEER, 256)].arguments == {"messages": 256, "in_flight": 256}
+    assert found[named(PEER, 256)].arguments == {"messages": 2048, "in_flight": 256}
     assert found[named(PEER, 256)].optional
     assert not found[named(OURS, 64)].optional
 

@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.measure import Sample
-from benchmarks.redis.cases import HAND, HAND_WAITING, MEMORY, OURS, OURS_WAITING, PARTS, RETRY, TYPED, cases
+from benchmarks.redis.cases import HAND, HAND_WAITING, MEMORY, OURS, OURS_WAITING, PARTS, RETRY, TRACED, TYPED, cases
 from benchmarks.redis.peers import known
 from benchmarks.redis.report import report
 from benchmarks.runs import Samples
@@ -22,6 +22,7 @@ def test_the_bars_of_the_healthy_path_are_judged_beside_hand_and_peers() -> None
         HAND: [sample(3, rate=200)],
         OURS: [sample(4, rate=150)],
         TYPED: [sample(5)],
+        TRACED: [sample(40)],
         "faststream 0.7.8 batch": [sample(16, rate=40)],
         "dramatiq 2.2.1": [sample(100, rate=4)],
     }
@@ -70,7 +71,7 @@ def test_both_sides_of_every_ratio_are_on_the_same_event_loop(loop: str) -> None
 
 def test_a_part_can_be_measured_alone_and_peers_are_measured_beside_us() -> None:
     assert [case.name for case in cases(["memory"], scale=1, loop="asyncio")] == [MEMORY]
-    assert [case.name for case in cases(["peers"], scale=1, loop="asyncio")] == [HAND, OURS, TYPED]
+    assert [case.name for case in cases(["peers"], scale=1, loop="asyncio")] == [HAND, OURS, TYPED, TRACED]
 
 
 def test_every_peer_is_pinned() -> None:
