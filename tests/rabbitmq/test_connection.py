@@ -60,15 +60,20 @@ def is_in_hand(delivery: Delivery) -> bool:
     return isinstance(delivery.token, Hold) and delivery.token.is_ours
 
 
+async def lose(worker: Subscription, held: Delivery) -> None:
+    """Wait until the worker knows that a delivery has been taken from it."""
+    async with asyncio.timeout(PATIENCE.total_seconds()):
+        while not await worker.extend([held]):  # noqa: ASYNC110 - the client hears of it when it does
+            await asyncio.sleep(0.01)
+
+
 async def test_after_a_cut_what_was_in_hand_is_lost_and_the_worker_goes_on(scene: Scene, proxy: FaultProxy) -> None:
     broker = far(scene, proxy)
     worker = await broker.subscribe(scene.queue, group="shop", options=Options(owner="a"))
     await scene.publish(b"1")
     held = await persevere(worker)
     proxy.cut()
-    async with asyncio.timeout(PATIENCE.total_seconds()):
-        while not await worker.extend([held]):  # noqa: ASYNC110 - the client hears of it when it does
-            await asyncio.sleep(0.01)
+    await lose(worker, held)
 
     assert [answer.status for answer in await worker.settle([Settlement(held)])] == ["lost"]
     await scene.publish(b"2")
@@ -85,7 +90,7 @@ async def test_a_message_whose_handler_still_runs_comes_back_into_the_same_hands
     held = await persevere(worker)
     proxy.cut()
     async with asyncio.timeout(PATIENCE.total_seconds()):
-        while is_in_hand(held):  # noqa: ASYNC110 - as above
+        while is_in_hand(held):  # noqa: ASYNC110 - as in `lose`
             await asyncio.sleep(0.01)
         while not is_in_hand(held):
             try:
@@ -106,9 +111,7 @@ async def test_a_message_whose_handler_was_ended_does_not_come_back_into_its_han
     await scene.publish(b"1")
     held = await persevere(worker)
     proxy.cut()
-    async with asyncio.timeout(PATIENCE.total_seconds()):
-        while not await worker.extend([held]):  # noqa: ASYNC110 - as above
-            await asyncio.sleep(0.01)
+    await lose(worker, held)
     suspect = await a_suspect(worker)
 
     assert suspect.message.body == b"1"
@@ -140,7 +143,7 @@ async def test_a_connection_that_ends_cancels_nobody_who_waits_for_a_confirmatio
     await worker.settle([Settlement(held[0], RetryLater(NOW))])  # so that everything is begun
     proxy.delay = PATIENCE.total_seconds()
     settling = asyncio.ensure_future(worker.settle([Settlement(held[1], RetryLater(NOW))]))
-    while not settling.done() and not await is_on_its_way(broker):  # noqa: ASYNC110 - as above
+    while not settling.done() and not await is_on_its_way(broker):  # noqa: ASYNC110 - as in `lose`
         await asyncio.sleep(0.01)
     connection = await broker._office.link.connection()  # noqa: SLF001
     closing = asyncio.ensure_future(connection.close())

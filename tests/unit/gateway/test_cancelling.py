@@ -268,7 +268,10 @@ async def test_who_leaves_in_the_moment_in_which_there_is_room_leaves_it_to_othe
         submitting.cancel()
         await stage.settle()
 
-        await stage.gateway.submit(a_request("r3"), wait=False)
+        third = await stage.gateway.submit(a_request("r3"), wait=False)
+        await stage.settle()
+
+        assert third.result().request_id == "r3"
 
 
 async def test_who_is_cancelled_while_submitting_many_leaves_none_behind() -> None:
