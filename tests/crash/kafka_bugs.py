@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from redrive.brokers.kafka.entry import Entry
-from redrive.brokers.kafka.notes import Notes
+from redrive.brokers.kafka.notes import Noted, Notes
 from redrive.brokers.kafka.record import Record
 from redrive.brokers.kafka.window import Window
 
@@ -12,11 +11,9 @@ from redrive.brokers.kafka.window import Window
 def commit_beside_the_transaction() -> None:
     """Write the letter first, and commit the offset when that is done."""
 
-    def carry_out(
-        self: Notes, entries: Sequence[Entry], records: Sequence[Record], *, then: Callable[[], object]
-    ) -> None:
+    def carry_out(self: Notes, found: Noted, records: Sequence[Record], *, then: Callable[[], object]) -> None:
         self._pen.carry_out(records)
-        self.commit(Window.finish, entries)
+        self.commit((Window.finish, found))
         then()
 
     Notes.carry_out = carry_out  # type: ignore[method-assign]

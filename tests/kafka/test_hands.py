@@ -2,14 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from redrive.brokers.kafka.entry import Entry, Lease
-from redrive.brokers.kafka.hands import Hands, by_share
+from redrive.brokers.kafka.handful import Handful, Token, by_handful, by_share, noted
+from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.share import Share
+from redrive.brokers.kafka.stretch import Stretch
 from redrive.brokers.kafka.window import SPAN, Window
 from redrive.core.message import Message
+from redrive.core.outcome import DONE, Settled, SettleStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = Lease("one", NOW, NOW + timedelta(seconds=60))
+LATER = LEASE.until + timedelta(seconds=1)
 HERE, THERE = ("orders", 0), ("orders..shop.lane", 0)
 
 
@@ -23,8 +29,22 @@ def entry(share: Share, offset: int, *, key: bytes | None = None) -> Entry:
     return Entry(Message(f"{share.place[0]}-{offset}", "orders", b"", key=key), share, offset)
 
 
-def chosen(hands: Hands, limit: int = 10) -> list[Entry]:
+def stretch(share: Share, offset: int, *keys: bytes | None) -> Stretch:
+    messages = [Message(f"{share.prefix}{number}", "orders", b"", key=key) for number, key in enumerate(keys, offset)]
+    return Stretch(share, offset, messages, any(key is not None for key in keys))
+
+
+def chosen(hands: Hands, limit: int = 10) -> list[Handful]:
     return hands.choose(limit, now=NOW)
+
+
+def taken(hands: Hands, limit: int = 10) -> list[Token]:
+    handed = hands.hand_out(chosen(hands, limit), lease=LEASE)
+    return [each.token for handful in handed for each in handful.deliveries("shop", now=NOW)]
+
+
+def offsets(tokens: list[Token]) -> list[int]:
+    return [offset for _, offset in tokens]
 
 
 def test_what_is_lost_between_choice_and_hand_out_does_not_block_its_key() -> None:
@@ -42,36 +62,91 @@ def test_what_is_lost_between_choice_and_hand_out_does_not_block_its_key() -> No
 
 def test_what_waits_behind_a_key_goes_on_when_the_one_before_it_is_lost() -> None:
     hands, (here, there) = holding(HERE, THERE)
-    for each in (entry(here, 0, key=b"a"), entry(here, 1, key=b"a"), entry(there, 0, key=b"a")):
-        hands.add(each)
-    hands.hand_out(chosen(hands), lease=LEASE)
+    hands.ready.append(stretch(here, 0, b"a", b"a"))
+    hands.add(entry(there, 0, key=b"a"))
+    assert offsets(taken(hands)) == [0]
     assert chosen(hands) == []
     hands.leave([HERE])
 
     assert [each.share for each in chosen(hands)] == [there]
 
 
-def test_what_is_handed_back_is_no_longer_in_the_hands_of_whoever_had_it() -> None:
+def test_of_one_key_in_a_stretch_only_the_first_starts_and_the_next_when_it_has_ended() -> None:
     hands, (share,) = holding(HERE)
-    hands.add(entry(share, 0))
-    (first,) = hands.hand_out(chosen(hands), lease=LEASE)
-    hands.take_back([first])
-    (second,) = hands.hand_out(chosen(hands), lease=LEASE)
+    hands.ready.append(stretch(share, 0, b"a", None, b"a", b"b", b"a"))
+    tokens = taken(hands)
+    assert offsets(tokens) == [0, 1, 3]
+    assert taken(hands) == []
+    hands.let_go(by_handful(tokens[1:]))
+    assert taken(hands) == []
+    hands.let_go(by_handful(tokens[:1]))
 
-    assert second.message is first.message
-    assert hands.in_hand == {second}
-    assert not hands.extend(first, until=NOW)
+    assert offsets(taken(hands)) == [2]
+
+
+@pytest.mark.parametrize("key", [None, b"a"])
+def test_what_is_handed_back_is_no_longer_in_the_hands_of_whoever_had_it(key: bytes | None) -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, key))
+    (first,) = taken(hands)
+    hands.take_back([first])
+    assert hands.are_empty
+    (second,) = taken(hands)
+
+    assert hands.in_hand == {share: [0]}
+    assert not hands.extend(first, until=LATER)
+    assert hands.extend(second, until=LATER)
+    assert hands.answer(first) is None
 
 
 def test_what_was_taken_away_is_in_nobodys_hands() -> None:
     hands, (here, there) = holding(HERE, THERE)
-    hands.add(entry(here, 0))
+    hands.ready.append(stretch(here, 0, None, None))
     hands.add(entry(there, 0))
-    kept = [each for each in hands.hand_out(chosen(hands), lease=LEASE) if each.share is there]
+    tokens = taken(hands)
+    hands.let_go(by_handful(tokens[:1]))
     hands.leave([HERE])
 
-    assert hands.in_hand == {*kept}
+    assert hands.in_hand == {there: [0]}
     assert not here.is_ours
+    assert [hands.answer(token) for token in tokens[:2]] == [DONE, None]
+
+
+def test_what_was_settled_is_answered_as_it_was_when_it_is_settled_again() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, None, None))
+    done, failed = tokens = taken(hands)
+    later = Settled(SettleStatus.DONE, due_at=NOW)
+    hands.let_go(by_handful(tokens), {failed: later})
+
+    assert [hands.answer(done), hands.answer(failed)] == [DONE, later]
+    assert hands.are_empty
+
+
+def test_what_somebody_else_has_in_hand_is_not_ours() -> None:
+    theirs, (share,) = holding(HERE)
+    theirs.ready.append(stretch(share, 0, None))
+    (token,) = taken(theirs)
+    ours, _ = holding(HERE)
+
+    assert not ours.hold(token)
+    assert not ours.hold_all(by_handful([token]))
+    assert not ours.extend(token, until=LATER)
+    assert ours.answer(token) is None
+
+
+def test_what_is_in_the_hands_of_somebody_who_is_not_heard_of_becomes_suspect() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, None, None, None))
+    tokens = taken(hands)
+    hands.extend(tokens[1], until=LATER + timedelta(seconds=60))
+    hands.set_apart(NOW)
+    assert hands.suspects == []
+    hands.set_apart(LATER)
+
+    assert [each.offset for each in hands.suspects] == [0, 2]
+    assert hands.in_hand == {share: [1]}
+    assert hands.answer(tokens[0]) is None
 
 
 def test_what_is_too_far_ahead_of_the_lowest_unfinished_message_waits() -> None:
@@ -79,13 +154,44 @@ def test_what_is_too_far_ahead_of_the_lowest_unfinished_message_waits() -> None:
     for offset in (0, SPAN, 1):
         hands.add(entry(share, offset))
 
-    assert [each.offset for each in chosen(hands)] == [0, 1]
+    assert offsets(taken(hands)) == [0, 1]
     share.window = share.window.finish([0])
-    assert [each.offset for each in chosen(hands)] == [SPAN]
+    assert offsets(taken(hands)) == [SPAN]
+
+
+def test_a_stretch_is_chosen_as_far_as_it_is_near_enough() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, SPAN - 1, None, None, None))
+
+    assert offsets(taken(hands)) == [SPAN - 1]
+    share.window = share.window.finish([0])
+    assert offsets(taken(hands)) == [SPAN]
+    assert hands.ready.size == 1
+
+
+def test_no_more_is_chosen_than_was_asked_for_and_the_rest_comes_next() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, *[None] * 5))
+    hands.ready.append(stretch(share, 5, *[b"a", b"b"]))
+    assert hands.ready.size == 7
+
+    assert [offsets(taken(hands, 3)) for _ in range(3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert hands.ready.size == 0
+
+
+def test_what_was_chosen_and_not_handed_out_comes_again_in_its_order() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, None, b"a", b"a", None))
+    hands.unchoose(chosen(hands))
+
+    assert offsets(taken(hands)) == [0, 1, 3]
 
 
 def test_offsets_are_gathered_by_partition_in_whatever_order_they_come() -> None:
     _, (here, there) = holding(HERE, THERE)
     entries = [entry(share, offset) for share, offset in ((here, 1), (there, 5), (here, 0))]
+    one, two, other = Handful(here, None), Handful(here, None), Handful(there, None)
 
     assert by_share(entries) == {here: [1, 0], there: [5]}
+    assert noted({one: [1, 2], other: [7], two: [3]}) == {here: range(1, 4), there: range(7, 8)}
+    assert noted({one: [1, 3], two: [2]}) == {here: [1, 3, 2]}

@@ -6,14 +6,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from redrive.brokers.kafka.entry import Entry
-from redrive.brokers.kafka.notes import Notes
+from redrive.brokers.kafka.notes import Noted, Notes
 from redrive.brokers.kafka.record import Place, Record
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.transactions import Offsets, Unsure
 from redrive.brokers.kafka.window import Window
 from redrive.core.errors import BrokerUnavailable
-from redrive.core.message import Message
 
 T = TypeVar("T")
 HERE: Place = ("orders", 0)
@@ -69,30 +67,30 @@ def notes(cluster: Any) -> Notes:
     return found
 
 
-def entries(count: int) -> tuple[Share, list[Entry]]:
+def offsets(count: int) -> tuple[Share, list[Noted]]:
     share = Share(HERE, Window(0))
-    return share, [Entry(Message(f"{number}", "orders", b""), share, number) for number in range(count)]
+    return share, [{share: [number]} for number in range(count)]
 
 
 RECORDS = [Record("orders.dlq", b"")]
 
 
 def test_a_transaction_is_known_before_anybody_writes_the_same_windows_again(notes: Notes) -> None:
-    share, (entry,) = entries(1)
+    share, (only,) = offsets(1)
     seen: list[tuple[bool, int]] = []
-    notes.carry_out([entry], RECORDS, then=lambda: seen.append((notes.writing.locked(), share.window.low)))
+    notes.carry_out(only, RECORDS, then=lambda: seen.append((notes.writing.locked(), share.window.low)))
 
     assert seen == [(True, 1)]
 
 
 def test_nothing_is_committed_while_a_transaction_is_without_an_answer(cluster: Cluster, notes: Notes) -> None:
-    share, (first, second) = entries(2)
+    share, (first, second) = offsets(2)
     cluster.answers = cluster.is_there = False
     with pytest.raises(BrokerUnavailable):
-        notes.carry_out([first], RECORDS, then=lambda: None)
+        notes.carry_out(first, RECORDS, then=lambda: None)
     before = dict(cluster.committed_offsets)
     with pytest.raises(BrokerUnavailable):
-        notes.commit(Window.hand, [second])
+        notes.commit((Window.hand, second))
 
     assert not notes.is_sure
     assert cluster.committed_offsets == before
@@ -100,13 +98,22 @@ def test_nothing_is_committed_while_a_transaction_is_without_an_answer(cluster: 
 
 
 def test_what_became_of_a_transaction_without_an_answer_is_looked_up(cluster: Cluster, notes: Notes) -> None:
-    share, (first, second) = entries(2)
+    share, (first, second) = offsets(2)
     cluster.answers = False
     done: list[str] = []
     with pytest.raises(BrokerUnavailable):
-        notes.carry_out([first], RECORDS, then=lambda: done.append("first"))
-    notes.commit(Window.hand, [second])
+        notes.carry_out(first, RECORDS, then=lambda: done.append("first"))
+    notes.commit((Window.hand, second))
 
     assert done == ["first"]
     assert share.window == Window(1).hand([1])
     assert cluster.committed_offsets[HERE][0] == 1
+
+
+def test_what_two_calls_have_to_say_of_one_partition_is_one_commit(cluster: Cluster, notes: Notes) -> None:
+    share, (first, second) = offsets(2)
+    notes.commit((Window.hand, first))
+    notes.commit((Window.finish, first), (Window.hand, second))
+
+    assert share.window == Window(1).hand([1])
+    assert cluster.committed_offsets[HERE] == (1, share.window.dump("me"))

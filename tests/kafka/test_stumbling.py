@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -10,7 +11,6 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as Record
 
 from redrive.brokers.kafka import KafkaBroker, intake
-from redrive.brokers.kafka.entry import Entry
 from redrive.brokers.kafka.intake import Intake
 from redrive.brokers.kafka.notes import put
 from redrive.brokers.kafka.record import Place
@@ -27,20 +27,24 @@ def messages(queue: str, count: int) -> list[Message]:
     return [Message("", queue, b"%d" % number) for number in range(count)]
 
 
-async def test_what_could_not_be_read_is_read_again_with_what_came_after_it(broker: KafkaBroker, queue: str) -> None:
+@pytest.mark.parametrize("name", ["_read_one", "_read_stretch"])
+async def test_what_could_not_be_read_is_read_again_with_what_came_after_it(
+    broker: KafkaBroker, queue: str, name: str
+) -> None:
     worker: Any = await join(broker, queue)
     (reader, _) = worker._membership._intakes  # noqa: SLF001
-    read, stumbled = reader._read_one, list[int]()  # noqa: SLF001
+    read, stumbled = getattr(reader, name), list[object]()
 
-    def stumble(message: Any, share: Share, offset: int) -> Entry:
-        if message.value() == b"1" and not stumbled:
-            stumbled.append(offset)
+    def stumble(given: Any, *arguments: Any, **options: Any) -> Any:
+        records = given if isinstance(given, list) else [given]
+        if b"1" in [record.value() for record in records] and not stumbled:
+            stumbled.append(given)
             raise ArithmeticError("a message that nobody has thought of")
-        found: Entry = read(message, share, offset)
-        return found
+        return read(given, *arguments, **options)
 
-    reader._read_one = stumble  # noqa: SLF001
-    await broker.publish(queue, messages(queue, 4))
+    setattr(reader, name, stumble)
+    expires_at = datetime.now(UTC) + timedelta(days=1) if name == "_read_one" else None  # it has a header of ours then
+    await broker.publish(queue, [message._replace(expires_at=expires_at) for message in messages(queue, 4)])
     taken = await take(worker, 4)
 
     assert stumbled

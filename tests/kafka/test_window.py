@@ -36,6 +36,14 @@ def test_a_commit_of_others_has_nothing_beyond_its_offset() -> None:
         assert load_window(7, metadata) == (Window(7), "")
 
 
+@given(start=st.integers(90, 130), count=st.integers(0, 20), step=st.integers(1, 3))
+def test_a_range_is_what_its_offsets_are(start: int, count: int, step: int) -> None:
+    offsets = range(start, start + count * step, step)
+
+    assert Window(100).hand(offsets) == Window(100).hand([*offsets])
+    assert Window(100).finish(offsets) == Window(100).finish([*offsets])
+
+
 @given(handed=OFFSETS, done=OFFSETS)
 def test_a_window_survives_its_commit(handed: set[int], done: set[int]) -> None:
     window = Window(100).hand(handed).finish(done)

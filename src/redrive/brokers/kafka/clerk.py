@@ -71,7 +71,7 @@ class Clerk:
             again = entry.failed(item.attempt, trail=item.trail, due_at=step.due_at)
             step.records.append(self.for_lane(again, now=now))
         elif isinstance(item.outcome, GiveUp) and place.off == "hold":
-            held = replace(entry, trail=item.trail or entry.trail, lease=None, due_at=None)
+            held = replace(entry, trail=item.trail or entry.trail, due_at=None)
             step.rows[f"{HELD}{entry.message.id}"] = row_of(held)
         elif isinstance(item.outcome, GiveUp) and place.enabled and item.letter is not None:
             dlq = place.dlq_of(self._queue, default=self._topics.dlq.name)

@@ -1,13 +1,15 @@
 """What becomes of what is in hand: outcomes are carried out, all of a call in one step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from redrive.brokers.kafka.book import Change, Row, Rows
 from redrive.brokers.kafka.clerk import Step
 from redrive.brokers.kafka.entry import Entry
-from redrive.brokers.kafka.hands import Hands, by_share
+from redrive.brokers.kafka.handful import Handful, Token, by_handful, noted
+from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.office import Office
+from redrive.brokers.kafka.steps import Steps, do_alone
 from redrive.brokers.kafka.transactions import Refused
 from redrive.brokers.kafka.window import Window
 from redrive.core.delivery import Delivery
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = 12  # where it stands in a Delivery: read by place, at a third of the cost
 
-Answers: TypeAlias = dict[Entry, Settled]
+Answers: TypeAlias = dict[Any, Settled]
+"""By token."""
 
 
 class Desk:
@@ -35,41 +38,44 @@ class Desk:
 
     def settle(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
         """Carry out outcomes; one answer each."""
+        return do_alone(self.settling(items, options), self._notes)
+
+    def settling(self, items: Sequence[Settlement | Delivery], options: Options) -> Steps[list[Settled]]:
+        """The same in steps: successes with nothing to write, all of them in hand, need one plain commit."""
         self._notes.resolve()
-        if {*map(type, items)} == {Delivery}:
-            entries = [item[_TOKEN] for item in items]  # type: ignore[misc]  # they are all deliveries
-            if self._hands.in_hand.issuperset(entries) and len({*entries}) == len(entries) and not options.moves:
-                return self._settle_plain(entries)
+        if not options.moves and {*map(type, items)} == {Delivery}:
+            tokens = [item[_TOKEN] for item in items]  # type: ignore[misc]  # they are all deliveries
+            found = by_handful(tokens) if {*map(type, tokens)} == {tuple} else {}
+            if found and self._hands.hold_all(found):
+                yield Window.finish, noted(found)
+                with self._state:
+                    self._hands.let_go(found)
+                return [DONE] * len(items)
         return self._settle_others(items, options)
 
-    def _settle_plain(self, entries: Sequence[Entry]) -> list[Settled]:
-        """Successes with nothing to write, all of them in hand: one plain commit."""
-        self._notes.commit(Window.finish, entries)
-        with self._state:
-            for entry in entries:
-                entry.answer = DONE
-            self._hands.let_go(entries)
-        return [DONE] * len(entries)
-
     def _settle_others(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
-        answers: dict[Any, Settled] = {}  # by token
-        plain: list[Entry] = []
-        steps: list[Step] = []
-        tokens = [item.token if isinstance(item, Delivery) else item.delivery.token for item in items]
+        answers: Answers = {}
+        plain: dict[Token, None] = {}
+        steps: dict[Token, Step] = {}
+        tokens = [item[_TOKEN] if isinstance(item, Delivery) else item.delivery.token for item in items]
         for token, item in zip(tokens, items, strict=True):
-            if token in answers:
+            if token in steps or token in answers:
                 continue
-            answers[token] = LOST
-            if token not in self._hands.in_hand:
+            if isinstance(token, str) or not self._hands.hold(token):
                 answers[token] = self._answer_late(as_settlement(item), options)
             elif isinstance(item, Delivery):
-                plain.append(token)
+                plain[token] = None
+            elif token in plain:
+                continue
             elif why := self._clerk.mistake(item, options.dlq):
                 answers[token] = Settled(SettleStatus.REFUSED, why)
             else:
-                steps.append(self._clerk.step(item, token, options.dlq))
-        answers |= self._carry_out(plain, steps, options)
-        return [answers[token] for token in tokens] if len(answers) == len(tokens) else _each_once(tokens, answers)
+                steps[token] = self._clerk.step(item, token[0].entry(token[1]), options.dlq)
+        answers |= self._carry_out([*plain], [*steps.values()], options)
+        told = {*plain, *answers}
+        return (
+            [answers.get(token, DONE) for token in tokens] if len(told) == len(tokens) else _each_once(tokens, answers)
+        )
 
     def _answer_late(self, item: Settlement, options: Options) -> Settled:
         """What is not in hand: settled before, a suspect, or lost."""
@@ -88,10 +94,10 @@ class Desk:
             self._hands.remember(item.delivery.token, answer)
         return answer
 
-    def _carry_out(self, plain: Sequence[Entry], steps: Sequence[Step], options: Options) -> Answers:
+    def _carry_out(self, plain: Sequence[Token], steps: Sequence[Step], options: Options) -> Answers:
         """All of them in one step; if the broker refuses it, in halves. One alone is tried in a smaller form too.
 
-        `plain` are successes with nothing to write.
+        `plain` are successes with nothing to write; of those, only what is not plainly done is answered.
         """
         if not plain and not steps:
             return {}
@@ -107,83 +113,84 @@ class Desk:
 
     def _carry_out_smaller(self, step: Step, options: Options, *, why: str) -> Answers:
         if step.item.letter is None or step.smaller:
-            return {step.entry: Settled(SettleStatus.REFUSED, why)}
+            return {step.item.delivery.token: Settled(SettleStatus.REFUSED, why)}
         return self._carry_out((), [self._clerk.step(step.item, step.entry, options.dlq, smaller=True)], options)
 
-    def _done(self, plain: Sequence[Entry], steps: Sequence[Step]) -> Answers:
-        """They have left our hands."""
-        answers: Answers = dict.fromkeys(plain, DONE)
-        for step in steps:
-            answers[step.entry] = DONE._replace(due_at=step.due_at) if step.due_at else DONE
-        for entry, answer in answers.items():
-            entry.answer = answer
-        self._hands.let_go([*answers])
-        return answers
-
-    def _write(self, plain: Sequence[Entry], steps: Sequence[Step]) -> Answers:
+    def _write(self, plain: Sequence[Token], steps: Sequence[Step]) -> Answers:
         """Carry out, all or none. A success with nothing to write is a plain commit."""
-        answers: Answers = {}
-        entries = [*plain, *(step.entry for step in steps)]
-
-        def done() -> None:
-            answers.update(self._done(plain, steps))
-
+        answers = _answers_to(steps)
+        found = by_handful([*plain, *answers])
         records = self._clerk.all_records(steps)
         if records:
-            self._notes.carry_out(entries, records, then=done)
+            self._notes.carry_out(noted(found), records, then=lambda: self._hands.let_go(found, answers))
         else:
-            self._notes.commit(Window.finish, entries)
+            self._notes.commit((Window.finish, noted(found)))
             with self._state:
-                done()
+                self._hands.let_go(found, answers)
         return answers
 
     # --------------------------------------------------------------------------- collecting from a DLQ
 
-    def without_gone(self, chosen: Sequence[Entry]) -> list[Entry]:
+    def without_gone(self, chosen: Sequence[Handful]) -> list[Handful]:
         """Leave out what was redriven or removed from a DLQ by hand."""
-        gone = self._office.ledger.refresh()
-        left = [entry for entry in chosen if gone_key(entry) in gone]
-        if left:
-            self._notes.commit(Window.finish, left)
+        rows = self._office.ledger.refresh()
+        gone = {
+            handful: offsets
+            for handful in chosen
+            if (offsets := [offset for offset in handful.held if gone_key(handful.entry(offset)) in rows])
+        }
+        if gone:
+            self._notes.commit((Window.finish, noted(gone)))
             with self._state:
-                self._hands.let_go(left)
-        return [entry for entry in chosen if entry not in left]
+                self._hands.let_go(gone)
+        return [handful for handful in chosen if handful.held]
 
-    def _move_out(self, plain: Sequence[Entry], steps: Sequence[Step]) -> Answers:
+    def _move_out(self, plain: Sequence[Token], steps: Sequence[Step]) -> Answers:
         """Outcomes of a subscription that moves: what is acked leaves the queue for everybody."""
-        lost: list[Entry] = []
+        lost: set[Token] = set()
         mark = self._membership.identity.encode()
-        entries = [*plain, *(step.entry for step in steps)]
-        found = by_share(entries)
-        proofs = self._notes.proofs(found)
-        later = {step.entry for step in steps if step.due_at is not None}
+        answers = _answers_to(steps)
+        keys = {token: gone_key(token[0].entry(token[1])) for token in (*plain, *answers)}
+        found = by_handful(keys)
+        offsets = noted(found)
+        proofs = self._notes.proofs(offsets)
 
         def decide(rows: Rows) -> Change | None:
-            lost[:] = [entry for entry in entries if rows.get(gone_key(entry), Row(mark)).value != mark]
-            leaving = {gone_key(entry): Row(mark) for entry in entries if entry not in lost and entry not in later}
+            lost.clear()
+            lost.update(token for token, key in keys.items() if rows.get(key, Row(mark)).value != mark)
+            kept = [step for step in steps if step.item.delivery.token not in lost]
+            later = {step.item.delivery.token for step in steps if step.due_at is not None}
+            leaving = {key: Row(mark) for token, key in keys.items() if token not in lost and token not in later}
             if leaving and leaving.keys() <= rows.keys():  # a commit without an answer, which went through
                 return None
-            kept = [step for step in steps if step.entry not in lost]
             with self._state:
-                commits = self._notes.commits(self._notes.after(Window.finish, found))
+                commits = self._notes.commits(self._notes.after((Window.finish, offsets)))
             return Change(leaving, self._clerk.all_records(kept), self._notes.offsets(commits, proofs))
 
         with self._notes.transaction():
             self._office.ledger.change(decide)
-            self._notes.apply(Window.finish, found)
+            self._notes.apply((Window.finish, offsets))
             with self._state:
-                self._hands.let_go(lost)
-                kept = [step for step in steps if step.entry not in lost]
-                done = self._done([entry for entry in plain if entry not in lost], kept)
-        return done | dict.fromkeys(lost, LOST)
+                for handful, offset in lost:
+                    handful.gone.add(offset)
+                self._hands.let_go(found, {token: answer for token, answer in answers.items() if token not in lost})
+        return answers | dict.fromkeys(lost, LOST)
 
 
-def _each_once(tokens: Sequence[Entry | str], answers: Mapping[Any, Settled]) -> list[Settled]:
+def _answers_to(steps: Sequence[Step]) -> Answers:
+    """What is answered when these are carried out."""
+    return {
+        step.item.delivery.token: DONE if step.due_at is None else Settled(SettleStatus.DONE, due_at=step.due_at)
+        for step in steps
+    }
+
+
+def _each_once(tokens: Sequence[Token | str], answers: Answers) -> list[Settled]:
     """Answers to settlements of which some are there twice: the second of a kind changes nothing."""
-    told: set[Entry | str] = set()
+    told: set[Token | str] = set()
     found = []
     for token in tokens:
-        answer = answers[token]
+        answer = answers.get(token, DONE)
         again = token in told and answer.status is SettleStatus.DONE
         found.append(answer._replace(status=SettleStatus.REPEATED) if again else answer)
         told.add(token)

@@ -1,9 +1,7 @@
 """A message of a group, with all that is known of its attempts: in a partition, in the lane, or in the book."""
 
-import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +11,7 @@ from redrive.brokers.kafka.record import (
     TRAIL,
     Read,
     Record,
+    dump_state,
     from_micros,
     instant_in,
     plain_message,
@@ -24,12 +23,10 @@ from redrive.brokers.kafka.window import Window
 from redrive.core.attempt import Attempt, append_attempt
 from redrive.core.delivery import Delivery
 from redrive.core.message import Headers, Message, without_reserved
-from redrive.core.outcome import Settled
 from redrive.core.redrive import SendBack
 
 NOWHERE: Final = Share(("", 0), Window(0))
 _new: Final = tuple.__new__  # at a third of the cost of calling the class
-_dump: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Lease(NamedTuple):
@@ -59,19 +56,15 @@ class Entry:
     trail: bytes = b""
     due_at: datetime | None = None
     token: str = ""  # of a suspect
-    lease: Lease | None = None
-    answer: Settled | None = None  # to its settlement, for one that is sent twice
-    is_new: bool = field(default=False, init=False)  # nothing has happened to it but that it was read
 
     def failed(self, attempt: Attempt | None, *, trail: bytes, due_at: datetime) -> "Entry":
         """The same after one more failed attempt."""
         again = Entry(self.message)  # `replace` costs several times as much
-        vars(again).update(vars(self), is_new=False)
+        vars(again).update(vars(self))
         again.failures += 1
         again.trail = trail or self.trail
         again.first_attempt_at = self.first_attempt_at or (attempt.started_at if attempt else None)
         again.due_at = due_at
-        again.lease = None
         return again
 
     def crashed(self, lease: Lease, *, why: str) -> "Entry":
@@ -93,10 +86,10 @@ class Entry:
 
     def begun_again(self) -> "Entry":
         """The same with all its attempts before it; the trail remembers the earlier ones."""
-        return replace(self, failures=0, crashes=0, first_attempt_at=None, due_at=None, lease=None)
+        return replace(self, failures=0, crashes=0, first_attempt_at=None, due_at=None)
 
-    def delivery(self, group: str, *, now: datetime, alone: bool = False) -> Delivery:
-        """What a worker gets. Its token is the entry itself, which is handed out only once, or the name of a mark."""
+    def delivery(self, group: str, *, now: datetime, token: Any, alone: bool = False) -> Delivery:
+        """What a worker gets."""
         told = (
             self.message,
             group,
@@ -110,7 +103,7 @@ class Entry:
             self.trail,
             alone,
             None,
-            self.token if alone else self,
+            token,
             None if alone else self.due_at,
         )
         delivery: Delivery = _new(Delivery, told)
@@ -134,23 +127,13 @@ class Entry:
             "attempts": self.attempts_allowed,
             **more,
         }
-        told = _dump({name: value for name, value in state.items() if value}).encode()
+        told = dump_state({name: value for name, value in state.items() if value})
         trail = ((TRAIL, self.trail),) if self.trail else ()
         return (*message.headers, *trail, (STATE, told))
 
     def for_lane(self, lane: str, partition: int) -> Record:
         """The copy that waits in the lane."""
         return Record(lane, self.message.body, self.headers(), self.message.key, partition)
-
-
-def deliveries_of(entries: Iterable[Entry], *, group: str, now: datetime) -> list[Delivery]:
-    """What a worker gets; most are new."""
-    return [
-        _new(Delivery, (entry.message, group, now, 0, 0, 0, None, None, None, b"", False, None, entry, None))
-        if entry.is_new
-        else entry.delivery(group, now=now)
-        for entry in entries
-    ]
 
 
 def entry_in_queue(read: Read) -> Entry:
@@ -161,35 +144,45 @@ def entry_in_queue(read: Read) -> Entry:
 def entry_in_lane(read: Read, *, queue: str) -> Entry:
     """A copy that waited in the lane; what is not ours there is taken for a message without a past."""
     try:
-        return entry_of(read.headers, read.value, read.key, queue=queue, id=read.id, at=read.at)
+        entry = entry_of(read.headers, read.value, read.key, queue=queue, id=read.id)
     except (ArithmeticError, TypeError, ValueError):
-        plain = without_reserved(read.headers)
-        return entry_of(plain, read.value, read.key, queue=queue, id=read.id, at=read.at)
+        entry = entry_of(without_reserved(read.headers), read.value, read.key, queue=queue, id=read.id)
+    if entry.message.published_at is None:
+        entry.message = entry.message._replace(published_at=read.at)
+    return entry
 
 
-def entry_of(headers: Headers, body: bytes, key: bytes | None, *, queue: str, id: str, at: datetime) -> Entry:  # noqa: A002
+def entry_of(
+    headers: Headers,
+    body: bytes,
+    key: bytes | None,
+    *,
+    queue: str,
+    id: str,  # noqa: A002 - what it is called everywhere
+    at: datetime | None = None,
+) -> Entry:
     """What `Entry.headers` wrote. `id` and `at` are those of this copy, for one that names no other."""
-    state = state_in(headers)
+    told = state_in(headers).get
     message = Message(
-        str(state.get("id") or id),
+        str(told("id") or id),
         queue,
         body,
         without_reserved(headers),
         key,
-        _instant(state.get("published")) or at,
-        _instant(state.get("expires")),
-        str(state.get("origin", "")),
+        _instant(told("published")) or at,
+        _instant(told("expires")),
+        str(told("origin", "")),
     )
     return Entry(
         message,
-        failures=int(state.get("failures", 0)),
-        crashes=int(state.get("crashes", 0)),
-        generation=int(state.get("generation", 0)),
-        letter_id=state.get("letter"),
-        attempts_allowed=state.get("attempts"),
-        first_attempt_at=_instant(state.get("first")),
+        failures=int(told("failures", 0)),
+        crashes=int(told("crashes", 0)),
+        generation=int(told("generation", 0)),
+        letter_id=told("letter"),
+        attempts_allowed=told("attempts"),
+        first_attempt_at=_instant(told("first")),
         trail=next((value for name, value in headers if name == TRAIL), b""),
-        due_at=_instant(state.get("due")),
+        due_at=_instant(told("due")),
     )
 
 

@@ -2,38 +2,58 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import count, groupby
-from operator import attrgetter
+from itertools import count
 from typing import Final
 
 from redrive.brokers.kafka.entry import Entry, Lease
+from redrive.brokers.kafka.handful import Found, Handful, Token
 from redrive.brokers.kafka.record import Place
 from redrive.brokers.kafka.share import Share
+from redrive.brokers.kafka.stretch import Line, Stretch
 from redrive.brokers.kafka.window import SPAN
+from redrive.core.message import Message
 from redrive.core.outcome import Settled
 
 _REMEMBERED: Final = 10_000  # answers to suspects, kept for settlements that are sent twice
-_share_of: Final = attrgetter("share")
-_offset_of: Final = attrgetter("offset")
 
 
 class Hands:
-    """The partitions that are ours now, and their entries. Not safe for threads."""
+    """The partitions that are ours now, and their messages. Not safe for threads."""
 
     def __init__(self) -> None:
         self.shares: dict[Place, Share] = {}
-        self.in_hand: set[Entry] = set()
         self.suspects: list[Entry] = []  # to be moved into the book
         self.delayed: list[Entry] = []  # to be moved into the lane
-        self.ready: deque[Entry] = deque()  # these wait for nothing but a lane
+        self.ready = Line()  # these wait for nothing but a lane
+        self._handfuls: set[Handful] = set()  # of which some are in hand
         self._later: list[tuple[datetime, int, Entry]] = []
         self._turns = count()
         self._busy: set[bytes] = set()
         self._behind: dict[bytes, deque[Entry]] = {}
         self._answers: dict[str, Settled] = {}
+
+    @property
+    def are_empty(self) -> bool:
+        """Whether nothing is in hand."""
+        return not self._handfuls
+
+    @property
+    def in_hand(self) -> dict[Share, list[int]]:
+        """The offsets of what is in hand."""
+        found: dict[Share, list[int]] = {}
+        for handful in self._handfuls:
+            found.setdefault(handful.share, []).extend(handful.held)
+        return found
+
+    def hold(self, token: Token) -> bool:
+        """Whether this one is in hand."""
+        return token[0] in self._handfuls and token[1] in token[0].held
+
+    def hold_all(self, found: Found) -> bool:
+        """Whether all of these are in hand, and none stands there twice."""
+        return self._handfuls.issuperset(found) and all(handful.has(offsets) for handful, offsets in found.items())
 
     @property
     def next_due_at(self) -> datetime | None:
@@ -50,71 +70,120 @@ class Hands:
         else:
             heapq.heappush(self._later, (entry.due_at, next(self._turns), entry))
 
-    def choose(self, limit: int, *, now: datetime) -> list[Entry]:
-        """Up to `limit` entries that may start now: of one key only the first, and none before its time."""
-        ready, busy = self.ready, self._busy
+    def choose(self, limit: int, *, now: datetime) -> list[Handful]:
+        """Up to `limit` messages that may start now: of one key only the first, and none before its time."""
+        ready = self.ready
         while self._later and self._later[0][0] <= now:
             ready.append(heapq.heappop(self._later)[2])
-        chosen: list[Entry] = []
-        far: list[Entry] = []
-        while ready and len(chosen) < limit:
-            entry = ready.popleft()
-            key = entry.message.key
-            if entry.offset - entry.share.window.low >= SPAN:
-                far.append(entry)
-            elif key is None:
-                chosen.append(entry)
-            elif key in busy:
-                self._behind.setdefault(key, deque()).append(entry)
+        chosen: dict[Share, Handful] = {}
+        far: list[Entry | Stretch] = []
+        room = limit
+        while ready and room > 0:
+            item = ready.popleft()
+            share = item.share
+            near = share.window.low + SPAN - item.offset
+            if near <= 0:
+                far.append(item)
+                continue
+            handful = chosen.get(share)
+            if handful is None:
+                handful = chosen[share] = Handful(share, self)
+            if isinstance(item, Stretch):
+                some, rest = item.split(min(near, room))
+                if rest is not None:
+                    ready.appendleft(rest)
+                room -= self._choose_from(some, handful)
+            elif self._may_start(item.message.key, item):
+                handful.held[item.offset] = item
+                handful.is_new = False
+                room -= 1
+        for item in reversed(far):
+            ready.appendleft(item)
+        return [handful for handful in chosen.values() if handful.held]
+
+    def _choose_from(self, some: Stretch, handful: Handful) -> int:
+        """Put those of a stretch that may start into a handful; return how many they are."""
+        share, first, messages, has_keys = some
+        if not has_keys:
+            handful.held.update(zip(count(first), messages, strict=False))
+            return len(messages)
+        before = len(handful.held)
+        for offset, message in enumerate(messages, first):
+            key = message.key
+            if key not in self._busy or key is None:
+                handful.held[offset] = message
+                if key is not None:
+                    self._busy.add(key)
             else:
-                chosen.append(entry)
-                busy.add(key)
-        ready.extendleft(reversed(far))
-        return chosen
+                self._behind.setdefault(key, deque()).append(Entry(message, share, offset))
+        return len(handful.held) - before
 
-    def unchoose(self, entries: Sequence[Entry]) -> None:
-        """Put back what was chosen and not handed out, or handed back."""
-        for entry in reversed(entries):
-            self._free(entry.message.key)
-            if entry.share.is_ours:
-                self.ready.appendleft(entry)
-
-    def hand_out(self, entries: Iterable[Entry], *, lease: Lease) -> list[Entry]:
-        """Put chosen entries into a worker's hands, each for the first time; but for those lost meanwhile."""
-        handed = []
-        for entry in entries:
-            if entry.share.is_ours:
-                entry.lease = lease
-                handed.append(entry)
-            else:
-                self._free(entry.message.key)
-        self.in_hand.update(handed)
-        return handed
-
-    def take_back(self, entries: Iterable[Entry]) -> None:
-        """They are handed back. Whoever had them has no claim to them any more, so they go on as others."""
-        kept = [entry for entry in entries if entry in self.in_hand]
-        self.in_hand.difference_update(kept)
-        self.unchoose([replace(entry, lease=None) for entry in kept])
-
-    def let_go(self, entries: Sequence[Entry]) -> None:
-        """Their runs have ended; the next ones of their keys may start."""
-        self.in_hand.difference_update(entries)
-        if self._busy:
-            for entry in entries:
-                self._free(entry.message.key)
-
-    def extend(self, entry: Entry, *, until: datetime) -> bool:
-        """Renew a lease; False if it is lost."""
-        if entry not in self.in_hand or entry.lease is None:
+    def _may_start(self, key: bytes | None, entry: Entry) -> bool:
+        """Whether nobody of its key is in hand; else it waits behind."""
+        if key is None:
+            return True
+        if key in self._busy:
+            self._behind.setdefault(key, deque()).append(entry)
             return False
-        entry.lease = entry.lease._replace(until=until)
+        self._busy.add(key)
         return True
 
-    def overdue(self, now: datetime) -> list[Entry]:
-        """What is in the hands of somebody who is not heard of any more, in the order in which it was read."""
-        found = (entry for entry in self.in_hand if entry.lease is not None and entry.lease.until <= now)
-        return sorted(found, key=lambda entry: (entry.share.place, entry.offset))
+    def unchoose(self, handfuls: Iterable[Handful]) -> None:
+        """Put back what was chosen and not handed out."""
+        self.take_back([(handful, offset) for handful in handfuls for offset in handful.held])
+
+    def hand_out(self, handfuls: Iterable[Handful], *, lease: Lease) -> list[Handful]:
+        """Put what was chosen into a worker's hands, but for what was lost meanwhile."""
+        handed = []
+        for handful in handfuls:
+            if handful.share.is_ours:
+                handful.lease = lease
+                self._handfuls.add(handful)
+                handed.append(handful)
+            else:
+                self.let_go({handful: [*handful.held]})
+        return handed
+
+    def take_back(self, tokens: Sequence[Token]) -> None:
+        """They are handed back. Whoever had them has no claim to them any more."""
+        for handful, offset in reversed(tokens):
+            entry = handful.lose(offset)
+            if entry is not None:
+                self._free(entry.message.key)
+                if entry.share.is_ours:
+                    self.ready.appendleft(entry)
+            if not handful.held:
+                self._handfuls.discard(handful)
+
+    def let_go(self, found: Found, answers: Mapping[Token, Settled] | None = None) -> None:
+        """Their runs have ended; the next ones of their keys may start. `answers` are those that say more than done."""
+        for token, answer in (answers or {}).items():
+            token[0].answers[token[1]] = answer
+        for handful, offsets in found.items():
+            held = handful.held
+            ended = [held.pop(offset, None) for offset in offsets]
+            if not held:
+                self._handfuls.discard(handful)
+            if self._busy:
+                for each in ended:
+                    if each is not None:
+                        self._free(_key_of(each))
+
+    def extend(self, token: Token, *, until: datetime) -> bool:
+        """Renew a lease; False if it is lost."""
+        if not self.hold(token):
+            return False
+        token[0].renewed[token[1]] = until
+        return True
+
+    def set_apart(self, now: datetime) -> None:
+        """Make suspects of what is in the hands of those who are not heard of any more, in the order of the log."""
+        overdue = {handful: offsets for handful in self._handfuls if (offsets := handful.overdue(now))}
+        entries = [handful.entry(offset) for handful, offsets in overdue.items() for offset in offsets]
+        for handful, offsets in overdue.items():
+            handful.gone.update(offsets)
+        self.let_go(overdue)
+        self.suspects += sorted(entries, key=lambda entry: (entry.share.place, entry.offset))
 
     def remember(self, token: str, answer: Settled) -> None:
         """Keep the answer to a suspect's settlement for a while."""
@@ -122,9 +191,11 @@ class Hands:
         if len(self._answers) > _REMEMBERED:
             del self._answers[next(iter(self._answers))]
 
-    def answer(self, token: Entry | str) -> Settled | None:
-        """What was answered to a settlement before."""
-        return token.answer if isinstance(token, Entry) else self._answers.get(token)
+    def answer(self, token: Token | str) -> Settled | None:
+        """What was answered to a settlement before, of what is not in hand."""
+        if isinstance(token, str):
+            return self._answers.get(token)
+        return token[0].answer(token[1]) if token[0].owner is self else None
 
     def leave(self, places: Iterable[Place]) -> None:
         """Forget everything of partitions that are no longer ours."""
@@ -135,10 +206,13 @@ class Hands:
             share.is_ours = False
         # First of all what waits behind a key: what is let go brings forth the next that is ours.
         self._behind = {key: deque(ours) for key, behind in self._behind.items() if (ours := _ours(behind))}
-        self.let_go([entry for entry in self.in_hand if not entry.share.is_ours])
+        lost = {handful: [*handful.held] for handful in self._handfuls if not handful.share.is_ours}
+        for handful, offsets in lost.items():
+            handful.gone.update(offsets)
+        self.let_go(lost)
         self.suspects = _ours(self.suspects)
         self.delayed = _ours(self.delayed)
-        self.ready = deque(_ours(self.ready))
+        self.ready = self.ready.ours()
         self._later = [row for row in self._later if row[2].share.is_ours]
         heapq.heapify(self._later)
 
@@ -153,17 +227,9 @@ class Hands:
                 del self._behind[key]
 
 
+def _key_of(held: Message | Entry) -> bytes | None:
+    return held.key if isinstance(held, Message) else held.message.key
+
+
 def _ours(entries: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.share.is_ours]
-
-
-def by_share(entries: Iterable[Entry]) -> dict[Share, list[int]]:
-    """The offsets of entries, by partition. Most come in rows of one partition."""
-    found: dict[Share, list[int]] = {}
-    for share, row in groupby(entries, _share_of):
-        offsets = found.get(share)
-        if offsets is None:
-            found[share] = list(map(_offset_of, row))
-        else:
-            offsets.extend(map(_offset_of, row))
-    return found

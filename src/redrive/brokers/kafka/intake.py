@@ -5,19 +5,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
-from queue import Empty, SimpleQueue
-from threading import Event, Lock, Thread, current_thread
+from threading import Event, Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from redrive.brokers.kafka import codes
 from redrive.brokers.kafka.errors import translate
-from redrive.brokers.kafka.hands import Hands, by_share
+from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.names import group_id, group_reading
 from redrive.brokers.kafka.notes import put
 from redrive.brokers.kafka.office import Office
-from redrive.brokers.kafka.reading import reader_of
+from redrive.brokers.kafka.orders import Order, Orders
+from redrive.brokers.kafka.reading import is_plain, partitions_of, reader_of, stretch_of, unbroken
 from redrive.brokers.kafka.record import Place
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import SPAN, Window, load_window
@@ -73,6 +73,7 @@ class Intake:
             "error_cb": self._faulted,
         }
         self._read_one = reader_of(topic, queue=membership.queue)
+        self._read_stretch = stretch_of
         self._shares: dict[int, Share] = {}  # by the number of the partition
         self._paused: set[Place] = set()
         self._consumer: Consumer | None = None
@@ -80,8 +81,7 @@ class Intake:
         self._joined = False
         self._strange: set[Place] = set()  # ours, but it is not known where to go on there
         self._closing = Event()
-        self._door = Lock()
-        self._orders: SimpleQueue[Callable[[Consumer], None]] = SimpleQueue()
+        self._orders = Orders(membership.notes)
         self._busy_at = 0.0
         self._crowded_at = 0.0
 
@@ -104,13 +104,9 @@ class Intake:
         except TimeoutError:
             raise BrokerUnavailable(f"kafka: no answer to a commit within {_ORDER:g} s") from None
 
-    def post(self, order: Callable[[Consumer], None]) -> bool:
+    def post(self, order: Order) -> bool:
         """Leave an order for the thread that reads; False if there is none, or it is about to end."""
-        with self._door:
-            if self._thread is None or self._closing.is_set():
-                return False
-            self._orders.put(order)
-            return True
+        return self._thread is not None and self._orders.leave(order)
 
     def start(self) -> None:
         """Join the group. Idempotent."""
@@ -127,8 +123,8 @@ class Intake:
 
     def stop(self) -> None:
         """Begin to leave the group."""
-        with self._door:
-            self._closing.set()
+        self._orders.close()
+        self._closing.set()
 
     def close(self) -> None:
         """Wait until the group is left."""
@@ -185,21 +181,14 @@ class Intake:
             if self._hands.suspects or self._hands.delayed or time.monotonic() - cleaned > _HOUSEKEEPING:
                 cleaned = time.monotonic()
                 self._membership.tick()
-        self._obey(consumer)
+        self._orders.obey(consumer)
         with contextlib.suppress(KafkaException, BrokerError):
             consumer.close()
 
-    def _obey(self, consumer: Consumer, *, wait: float = 0.0) -> None:
-        """Do what was ordered; with `wait`, so many seconds for it to come."""
-        with contextlib.suppress(Empty):
-            self._orders.get(block=wait > 0, timeout=wait)(consumer)
-            while True:
-                self._busy_at = time.monotonic()
-                self._orders.get_nowait()(consumer)
-
     def _read_some(self, consumer: Consumer) -> None:
         crowded = self._crowded_at > 0
-        self._obey(consumer, wait=_IDLE if crowded else 0.0)
+        if self._orders.obey(consumer, wait=_IDLE if crowded else 0.0):
+            self._busy_at = time.monotonic()
         first: Any = consumer.poll(0 if crowded else _BUSY if time.monotonic() - self._busy_at < _LATELY else _IDLE)
         if first is not None:
             share = self._shares.get(first.partition())
@@ -230,30 +219,42 @@ class Intake:
         self._membership.bell.ring()
 
     def _take_in(self, messages: Sequence[Any]) -> None:
-        """The loop that every message goes through: what most do not need is not called for them."""
-        shares, read, ready = self._shares, self._read_one, self._hands.ready
-        for message in messages:
-            share = shares.get(message.partition())
-            if message.error() is not None:
-                self._told_of(message.error(), share, message.offset())
+        """Most are new, and none of our headers is in them: those are taken in as they came, by the stretch."""
+        if self.topic != self._membership.queue or not is_plain(messages):
+            for message in messages:
+                self._take_in_one(message)
+            return
+        for number, some in partitions_of(messages):
+            share = self._shares.get(number)
+            if share is None:
                 continue
-            offset = message.offset()
-            if share is None or offset < share.position:
-                continue
-            if offset > share.position:
-                share.reached(offset)
-            share.position = offset + 1
-            if offset < share.noted and share.window.is_done(offset):
-                continue
-            entry = read(message, share, offset)
-            if offset < share.noted and share.window.is_handed(offset):
-                self._hands.suspects.append(entry)
-            elif entry.due_at is None:
-                ready.append(entry)
-            elif self.topic == self._membership.queue and entry.due_at > self._office.clock.now():
-                self._hands.delayed.append(entry)
-            else:
-                self._hands.add(entry)
+            for first, row in unbroken(some):
+                if first < share.position or first < share.noted:
+                    for message in row:
+                        self._take_in_one(message)
+                    continue
+                share.reached(first)
+                self._hands.ready.append(self._read_stretch(row, share, first, queue=self.topic))
+                share.position = first + len(row)
+
+    def _take_in_one(self, message: Any) -> None:
+        share, offset = self._shares.get(message.partition()), message.offset()
+        if message.error() is not None:
+            self._told_of(message.error(), share, offset)
+            return
+        if share is None or offset < share.position:
+            return
+        share.reached(offset)
+        share.position = offset + 1
+        if offset < share.noted and share.window.is_done(offset):
+            return
+        entry = self._read_one(message, share, offset)
+        if offset < share.noted and share.window.is_handed(offset):
+            self._hands.suspects.append(entry)
+        elif self.topic == self._membership.queue and entry.due_at and entry.due_at > self._office.clock.now():
+            self._hands.delayed.append(entry)
+        else:
+            self._hands.add(entry)
 
     def _told_of(self, error: KafkaError, share: Share | None, offset: int) -> None:
         if error.code() == codes.PARTITION_EOF:
@@ -269,7 +270,7 @@ class Intake:
         """
         now = time.monotonic()
         with self._state:
-            full = len(self._hands.ready) > _FULL and self.topic == self._membership.queue
+            full = self._hands.ready.size > _FULL and self.topic == self._membership.queue
             self._crowded_at = (self._crowded_at or now) if full else 0.0
             stays = full and now - self._crowded_at > _MOMENT
             wanted = {
@@ -341,7 +342,7 @@ class Intake:
         """
         places = [(each.topic, each.partition) for each in partitions]
         with self._membership.notes.writing, self._state:  # a transaction that is under way counts
-            in_hand = by_share(() if self._closing.is_set() else self._hands.in_hand)
+            in_hand = {} if self._closing.is_set() else self._hands.in_hand
             shares = [self._shares[number] for _, number in places if number in self._shares]
             left = {share.place: share.window.release(in_hand.get(share, ())) for share in shares}
             self._forget(places)

@@ -6,22 +6,24 @@ reads, which makes those; a plain commit and a transaction never overlap (`Notes
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Condition
-from typing import Final, Protocol
+from typing import Final
 from uuid import uuid4
 
 from redrive.brokers.kafka.bell import Bell
 from redrive.brokers.kafka.clerk import SUSPECT, Clerk, row_of
 from redrive.brokers.kafka.desk import Desk
-from redrive.brokers.kafka.entry import Entry, Lease, deliveries_of
+from redrive.brokers.kafka.entry import Entry, Lease
+from redrive.brokers.kafka.handful import by_handful, by_share, noted
 from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.intake import Intake
 from redrive.brokers.kafka.names import group_id, lane_of
 from redrive.brokers.kafka.notes import Notes
 from redrive.brokers.kafka.office import Office
+from redrive.brokers.kafka.steps import Asked, Steps, do_alone
 from redrive.brokers.kafka.suspects import PAUSED, Suspects
 from redrive.brokers.kafka.window import Window
 from redrive.core.delivery import Delivery
@@ -29,13 +31,6 @@ from redrive.core.ports import Options
 
 _CATCH_UP: Final = 20.0  # seconds
 _TRIM: Final = 600.0  # seconds
-
-
-class Answering(Protocol):
-    """Whoever waits for an answer."""
-
-    def result(self, value: object) -> None: ...
-    def error(self, error: Exception) -> None: ...
 
 
 class Membership:
@@ -70,6 +65,10 @@ class Membership:
 
     def take(self, limit: int, options: Options) -> list[Delivery]:
         """Up to `limit` messages, noted durably as possibly started."""
+        return do_alone(self.taking(limit, options), self.notes)
+
+    def taking(self, limit: int, options: Options) -> Steps[list[Delivery]]:
+        """The same in steps."""
         if PAUSED in self.book.rows:
             return []
         self.notes.resolve()
@@ -81,14 +80,14 @@ class Membership:
                 chosen = self.desk.without_gone(chosen)
             if not chosen:
                 return []
-            self.notes.commit(Window.hand, chosen)
+            yield Window.hand, noted({handful: [*handful.held] for handful in chosen})
         except BaseException:
             with self.state:
                 self._hands.unchoose(chosen)
             raise
         with self.state:
             handed = self._hands.hand_out(chosen, lease=Lease(options.owner, now, now + options.lease))
-        return deliveries_of(handed, group=self.group, now=now)
+            return [each for handful in handed for each in handful.deliveries(self.group, now=now)]
 
     def catch_up(self, limit: int, options: Options) -> list[Delivery]:
         """The same, after a look at everything that is there now."""
@@ -103,19 +102,12 @@ class Membership:
                 return self.take(limit, options)
         return taken
 
-    def post(self, call: Callable[[], object], answering: Answering) -> bool:
+    def post(self, asked: Asked) -> bool:
         """Have a call made by the thread that reads the queue; False if that cannot be: then it is for `calls`.
 
         For what needs plain commits only: a transaction would keep it from reading.
         """
-
-        def order(_: object) -> None:
-            try:
-                answering.result(call())
-            except Exception as error:  # noqa: BLE001 - for whoever asked
-                answering.error(error)
-
-        return self.notes.is_free and self._intakes[0].post(order)
+        return self.notes.is_free and self._intakes[0].post(asked)
 
     # ------------------------------------------------------------------------------ holding and letting go
 
@@ -141,12 +133,13 @@ class Membership:
         if alone:
             self.suspects.release(alone)
         with self.state:
-            entries = [each.token for each in deliveries if each.token in self._hands.in_hand]
-        if not entries:
+            tokens = [each.token for each in deliveries if isinstance(each.token, tuple)]
+            tokens = [token for token in tokens if self._hands.hold(token)]
+        if not tokens:
             return
-        self.notes.commit(Window.release, entries)
+        self.notes.commit((Window.release, noted(by_handful(tokens))))
         with self.state:
-            self._hands.take_back(entries)
+            self._hands.take_back(tokens)
         self.bell.ring()
 
     def expire(self, now: datetime) -> None:
@@ -155,11 +148,9 @@ class Membership:
 
         def set_apart(_: object) -> None:
             with self.state:
-                overdue = self._hands.overdue(now)
-                self._hands.let_go(overdue)
-                self._hands.suspects += overdue
+                self._hands.set_apart(now)
 
-        if self._hands.in_hand:
+        if not self._hands.are_empty:
             self._intakes[0].do(set_apart)  # not in the middle of a settlement, which is made there
         self.move()
 
@@ -182,7 +173,7 @@ class Membership:
             self._hands.suspects = [entry for entry in self._hands.suspects if entry not in gone]
             self._hands.delayed = [entry for entry in self._hands.delayed if entry not in gone]
 
-        self.notes.carry_out([*suspects, *delayed], records, then=moved)
+        self.notes.carry_out(by_share([*suspects, *delayed]), records, then=moved)
         return True
 
     def _reaches(self, entry: Entry) -> bool:
@@ -218,7 +209,7 @@ class Membership:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is in hand."""
-        return not self._hands.in_hand
+        return self._hands.are_empty
 
     @property
     def next_due_at(self) -> datetime | None:

@@ -12,9 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from redrive.brokers.kafka.entry import Entry
 from redrive.brokers.kafka.errors import translate
-from redrive.brokers.kafka.hands import by_share
 from redrive.brokers.kafka.positions import Positions
 from redrive.brokers.kafka.record import Place, Record
 from redrive.brokers.kafka.share import Share
@@ -27,6 +25,8 @@ T = TypeVar("T")
 Deed = Callable[[Window, Sequence[int]], Window]
 Noted = Mapping[Share, Sequence[int]]
 """Offsets by partition."""
+Note = tuple[Deed, Noted]
+"""What has become of them."""
 
 
 class Member(Protocol):
@@ -71,35 +71,35 @@ class Notes:
             finally:
                 self._transacting = False
 
-    def commit(self, deed: Deed, entries: Sequence[Entry]) -> None:
-        """Write down what has become of entries. Raises `BrokerUnavailable` if that is not known to be done."""
+    def commit(self, *wanted: Note) -> None:
+        """Write down what has become of messages. Raises `BrokerUnavailable` if that is not known to be done."""
         self.resolve()
-        found = by_share(entries)
         for topic, member in self.members.items():
-            some = {share: offsets for share, offsets in found.items() if share.place[0] == topic}
-            if some:
-                member.do(partial(self._commit, deed, some))
+            some = [
+                (deed, {share: found[share] for share in found if share.place[0] == topic}) for deed, found in wanted
+            ]
+            if any(found for _, found in some):
+                member.do(partial(self._commit, some))
 
-    def _commit(self, deed: Deed, found: Noted, consumer: Consumer) -> None:
+    def _commit(self, wanted: Sequence[Note], consumer: Consumer) -> None:
         with self.writing:  # not beside a transaction, which would not know of it
             if self._unsure is not None:
                 raise BrokerUnavailable("kafka: a transaction has not been answered yet")
             with self._state:
-                after = self.after(deed, found)
+                after = self.after(*wanted)
             put(consumer, after, owner=self._owner)
-            self.apply(deed, found)
+            self.apply(*wanted)
 
-    def carry_out(self, entries: Sequence[Entry], records: Sequence[Record], *, then: Callable[[], object]) -> None:
-        """Write down that entries are done, with the records that take their place, and do `then`.
+    def carry_out(self, found: Noted, records: Sequence[Record], *, then: Callable[[], object]) -> None:
+        """Write down that these are done, with the records that take their place, and do `then`.
 
         Raises `Refused`, and `BrokerUnavailable`: after it, who asks again hears what has become of it.
         """
         self.resolve()
-        found = by_share(entries)
         proofs = self.proofs(found)
         with self.transaction():
             with self._state:
-                commits = self.commits(self.after(Window.finish, found))
+                commits = self.commits(self.after((Window.finish, found)))
             try:
                 self._pen.carry_out(records, offsets=self.offsets(commits, proofs))
             except Unsure:
@@ -127,17 +127,22 @@ class Notes:
                 went_through()
             self._unsure = None
 
-    def after(self, deed: Deed, found: Noted) -> dict[Place, Window]:
+    def after(self, *wanted: Note) -> dict[Place, Window]:
         """What the windows of these offsets will be. Raises `BrokerUnavailable` if one is no longer ours."""
-        if not all(share.is_ours for share in found):
+        windows: dict[Share, Window] = {}
+        for deed, found in wanted:
+            for share, offsets in found.items():
+                windows[share] = deed(windows.get(share, share.window), offsets)
+        if not all(share.is_ours for share in windows):
             raise BrokerUnavailable("kafka: a partition has passed to another member")
-        return {share.place: deed(share.window, offsets) for share, offsets in found.items()}
+        return {share.place: window for share, window in windows.items()}
 
-    def apply(self, deed: Deed, found: Noted) -> None:
+    def apply(self, *wanted: Note) -> None:
         """What was written down is so."""
         with self._state:
-            for share, offsets in found.items():
-                share.window = deed(share.window, offsets)
+            for deed, found in wanted:
+                for share, offsets in found.items():
+                    share.window = deed(share.window, offsets)
 
     def commits(self, windows: Mapping[Place, Window]) -> dict[Place, tuple[int, str]]:
         """Offsets and metadata."""
@@ -160,7 +165,7 @@ class Notes:
         ]
 
     def _went_through(self, found: Noted, then: Callable[[], object]) -> None:
-        self.apply(Window.finish, found)
+        self.apply((Window.finish, found))
         with self._state:
             then()
 

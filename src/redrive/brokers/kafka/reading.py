@@ -1,15 +1,23 @@
-"""What the client hands over, as entries of a group."""
+"""What the client hands over, as messages and entries of a group."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, groupby, repeat
+from operator import sub
 from typing import Any, Final, TypeAlias
 
+from confluent_kafka import Message as ClientMessage
+
 from redrive.brokers.kafka.entry import Entry, entry_in_lane, entry_in_queue
-from redrive.brokers.kafka.record import at_millis, read_of
+from redrive.brokers.kafka.record import at_millis, headers_of, read_of
 from redrive.brokers.kafka.share import Share
-from redrive.core.message import Message
+from redrive.brokers.kafka.stretch import Stretch
+from redrive.core.message import RESERVED_PREFIX, Headers, Message
 
 _new: Final = tuple.__new__  # at a third of the cost of calling the class
-_begin: Final = Entry.__new__
+
+_partition: Final[Any] = ClientMessage.partition  # of what is a message, they are known
+_offset: Final[Any] = ClientMessage.offset
+_NONE: Final = {type(None)}
 
 Reader: TypeAlias = Callable[[Any, Share, int], Entry]
 """Makes an entry of a client's message at an offset of a share."""
@@ -24,21 +32,66 @@ def reader_of(topic: str, *, queue: str) -> Reader:
         entry.share, entry.offset = share, offset
         return entry
 
-    millis, at = -1, at_millis(0)  # messages that were sent together share their instant
+    return read
 
-    def read_plain(message: Any, share: Share, offset: int) -> Entry:
-        nonlocal millis, at
-        if message.headers():
-            return read(message, share, offset)
-        when = message.timestamp()[1]
-        if when != millis:
-            millis, at = when, at_millis(when)
-        entry = _begin(Entry)
-        name = f"{share.prefix}{offset}"
-        entry.message = _new(Message, (name, queue, message.value() or b"", (), message.key(), at, None, ""))
-        entry.share = share
-        entry.offset = offset
-        entry.is_new = True
-        return entry
 
-    return read_plain if topic == queue else read
+def is_plain(messages: Sequence[Any]) -> bool:
+    """Whether these are all messages, and no header of ours is among them."""
+    if {*map(type, map(ClientMessage.error, messages))} != _NONE:  # an error cannot be compared with None
+        return False
+    headers: list[Any] = [*map(ClientMessage.headers, messages)]
+    return headers.count(None) == len(headers) or not any(
+        name.startswith(RESERVED_PREFIX) for some in headers if some for name, _ in some
+    )
+
+
+def partitions_of(messages: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """What was read of each partition in turn, in the order in which it came."""
+    numbers: list[int] = [*map(_partition, messages)]
+    if numbers.count(numbers[0]) == len(numbers):
+        yield numbers[0], [*messages]
+        return
+    start = 0
+    for number, some in groupby(numbers):
+        end = start + len([*some])
+        yield number, [*messages[start:end]]
+        start = end
+
+
+def unbroken(messages: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Messages of one partition in rows without a gap, each with its first offset."""
+    offsets: list[int] = [*map(_offset, messages)]
+    if offsets == [*range(offsets[0], offsets[0] + len(offsets))]:
+        yield offsets[0], [*messages]
+        return
+    start = 0
+    for _, some in groupby(map(sub, offsets, count())):
+        end = start + len([*some])
+        yield offsets[start], [*messages[start:end]]
+        start = end
+
+
+def stretch_of(messages: Sequence[Any], share: Share, first: int, *, queue: str) -> Stretch:
+    """New messages that follow each other from `first` on, column by column."""
+    keys = [*map(ClientMessage.key, messages)]
+    stamps = [*map(ClientMessage.timestamp, messages)]
+    at = {stamp: at_millis(stamp[1]) for stamp in {*stamps}}  # messages that were sent together share their instant
+    prefix = share.prefix
+    found = [
+        _new(Message, (f"{prefix}{offset}", queue, value or b"", headers, key, at[stamp], None, ""))
+        for offset, value, headers, key, stamp in zip(
+            count(first),
+            map(ClientMessage.value, messages),
+            _headers_in(messages),
+            keys,
+            stamps,
+            strict=False,
+        )
+    ]
+    return Stretch(share, first, found, keys.count(None) < len(keys))
+
+
+def _headers_in(messages: Sequence[Any]) -> Iterable[Headers]:
+    """Those of each; most messages have none."""
+    found: list[Any] = [*map(ClientMessage.headers, messages)]
+    return repeat(()) if found.count(None) == len(found) else [headers_of(headers or ()) for headers in found]

@@ -1,8 +1,11 @@
 """Records as Kafka keeps them, and messages as we know them."""
 
 import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from redrive.core.message import RESERVED_PREFIX, Headers, Message, without_reserved
 
@@ -15,6 +18,8 @@ TRAIL: Final = "rd-trail"
 DUE: Final = "rd-due"
 EXPIRES: Final = "rd-expires"
 ANY: Final = -1
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO: Final = timedelta(microseconds=1)
 _LARGEST: Final = 200_000_000_000_000_000  # microseconds: about the year 8300
@@ -53,9 +58,14 @@ class Read(NamedTuple):
         return at_millis(self.timestamp)
 
 
+def headers_of(found: Iterable[tuple[str, Any]]) -> Headers:
+    """Headers as messages carry them; one without a value has an empty one."""
+    return tuple([(name, value or b"") for name, value in found])
+
+
 def read_of(message: Any) -> Read:
-    """What a client handed over. A tombstone has an empty value here, and so has a header without one."""
-    headers = tuple([(name, value or b"") for name, value in message.headers() or ()])
+    """What a client handed over. A tombstone has an empty value here."""
+    headers = headers_of(message.headers() or ())
     offset, (_, timestamp) = message.offset(), message.timestamp()
     return Read(message.topic(), message.partition(), offset, message.value() or b"", headers, message.key(), timestamp)
 
@@ -115,9 +125,25 @@ def state_in(headers: Headers) -> dict[str, Any]:
     """What we wrote beside a copy of a message; empty for what is none."""
     for name, value in headers:
         if name == STATE:
-            try:
-                found = json.loads(bytes(value).decode())  # its encoding need not be guessed
-            except ValueError:
-                return {}
-            return found if isinstance(found, dict) else {}
+            return load_state(bytes(value))
     return {}
+
+
+def dump_state(state: Mapping[str, Any]) -> bytes:
+    """What we write beside a copy of a message, as JSON; in ASCII if it holds what UTF-8 cannot say."""
+    try:
+        return _encode(state)
+    except UnicodeEncodeError:
+        return json.dumps(state, separators=(",", ":")).encode()
+
+
+def load_state(raw: bytes) -> dict[str, Any]:
+    """What `dump_state` wrote; empty for anything else."""
+    try:
+        found = _decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        try:
+            found = json.loads(raw.decode())
+        except (RecursionError, ValueError):
+            return {}
+    return found if isinstance(found, dict) else {}

@@ -10,6 +10,7 @@ from redrive.brokers.kafka import alive
 from redrive.brokers.kafka.membership import Membership
 from redrive.brokers.kafka.names import ALIVE
 from redrive.brokers.kafka.office import Office
+from redrive.brokers.kafka.steps import Asked, Steps, do_alone
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
 from redrive.core.errors import BrokerError, BrokerUnavailable
@@ -66,19 +67,15 @@ class KafkaSubscription:
             return ()
         self._membership.start()
         ends_at = self._office.clock.now() + wait
-        listener = self._membership.bell.listen()
-        try:
-            while True:
-                listener[1].clear()
-                taken = await self._take(limit, exact=wait <= NOW)
-                if taken or wait <= NOW:
-                    return taken
-                if self._office.clock.now() >= ends_at:
-                    await self._call(self._membership.look_for_faults)
-                    return ()
-                await self._news(listener[1], until=ends_at)
-        finally:
-            self._membership.bell.unlisten(listener)
+        while True:
+            rings = self._membership.bell.rings
+            taken = await self._take(limit, exact=wait <= NOW)
+            if taken or wait <= NOW:
+                return taken
+            if self._office.clock.now() >= ends_at:
+                await self._call(self._membership.look_for_faults)
+                return ()
+            await self._news(rings, until=ends_at)
 
     async def fetch_suspect(self) -> Delivery | None:
         def take() -> Delivery | None:
@@ -86,7 +83,11 @@ class KafkaSubscription:
             self._membership.book.refresh()
             self._membership.expire(now)
             entry = self._membership.suspects.take(self._options)
-            return None if entry is None else entry.delivery(self._membership.group, now=now, alone=True)
+            return (
+                None
+                if entry is None
+                else entry.delivery(self._membership.group, now=now, token=entry.token, alone=True)
+            )
 
         return await self._call(take)
 
@@ -95,7 +96,12 @@ class KafkaSubscription:
             return ()
         alone = as_settlement(items[0]).delivery.alone  # and then there is no other: it is settled in the book
         is_plain = not alone and not self._options.moves and {*map(type, items)} == {Delivery}
-        answers = await self._call(lambda: self._membership.desk.settle(items, self._options), is_plain=is_plain)
+        self._check_open()
+        if is_plain:
+            settling = self._begin_plain("settle", self._membership.desk.settling(items, self._options))
+        else:
+            settling = self._begin(lambda: self._membership.desk.settle(items, self._options))
+        answers = await asyncio.shield(settling)
         self._membership.bell.ring()
         return answers
 
@@ -136,9 +142,11 @@ class KafkaSubscription:
             await asyncio.get_running_loop().run_in_executor(None, self._membership.close)
 
     async def _take(self, limit: int, *, exact: bool) -> Sequence[Delivery]:
-        take = self._membership.catch_up if exact else self._membership.take
-        is_plain = not exact and not self._options.moves
-        taking = self._begin(lambda: take(limit, self._options), is_plain=is_plain)
+        if exact or self._options.moves:
+            take = self._membership.catch_up if exact else self._membership.take
+            taking = self._begin(lambda: take(limit, self._options))
+        else:
+            taking = self._begin_plain("take", self._membership.taking(limit, self._options))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -150,29 +158,40 @@ class KafkaSubscription:
         if not taking.cancelled() and taking.exception() is None and taking.result():
             self._membership.calls.submit(self._membership.release, taking.result())
 
-    async def _call(self, call: Callable[[], T], *, is_plain: bool = False) -> T:
+    async def _call(self, call: Callable[[], T]) -> T:
         """Have something done; once begun, it is not left undone."""
+        self._check_open()
+        return await asyncio.shield(self._begin(call))
+
+    def _check_open(self) -> None:
         if self._membership.is_closed:
             raise BrokerUnavailable("kafka: this subscription has been closed")
-        return await asyncio.shield(self._begin(call, is_plain=is_plain))
 
-    def _begin(self, call: Callable[[], T], *, is_plain: bool) -> "asyncio.Future[T]":
-        """By the thread that may write records; what is plain, by the one that reads and commits, one turn earlier."""
+    def _begin(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """By the thread that may write records."""
+        return asyncio.get_running_loop().run_in_executor(self._membership.calls, call)
+
+    def _begin_plain(self, kind: str, steps: Steps[T]) -> "asyncio.Future[T]":
+        """By the thread that reads and makes plain commits, one turn earlier; unless it cannot be had."""
         loop = asyncio.get_running_loop()
-        if is_plain:
-            answer: asyncio.Future[T] = loop.create_future()
-            if self._membership.post(call, Answering(loop, answer)):
-                return answer
-        return loop.run_in_executor(self._membership.calls, call)
+        answer: asyncio.Future[T] = loop.create_future()
+        if self._membership.post(Asked(kind, steps, Answering(loop, answer))):
+            return answer
+        return self._begin(lambda: do_alone(steps, self._membership.notes))
 
-    async def _news(self, event: asyncio.Event, *, until: datetime) -> None:
+    async def _news(self, rings: int, *, until: datetime) -> None:
+        """Wait for the next ring of the bell after so many; nobody is woken who does not wait."""
+        bell = self._membership.bell
+        listener = bell.listen()
         due_at, now = self._membership.next_due_at, self._office.clock.now()
         if due_at is not None and due_at > now:
             until = min(until, due_at)
         sleeping = asyncio.ensure_future(self._office.clock.sleep(max(until - now, NOW)))
-        waiting = asyncio.ensure_future(event.wait())
+        waiting = asyncio.ensure_future(listener[1].wait())
         try:
-            await asyncio.wait((sleeping, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if bell.rings == rings:
+                await asyncio.wait((sleeping, waiting), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            bell.unlisten(listener)
             sleeping.cancel()
             waiting.cancel()

@@ -83,7 +83,7 @@ class Suspects:
                 if mark is None or mark.is_over(now, options.obituary):
                     taken = entry if mark is None else _crashed(entry, mark, options.obituary)
                     lease = Lease(options.owner, now, now + options.lease)
-                    taken.token, taken.lease = token, lease
+                    taken.token = token
                     chosen.append(taken)
                     return Change({key: row_of(taken, alone=Mark(token, lease, identity()).dump())})
             return None

@@ -65,6 +65,8 @@ class Window(NamedTuple):
     def _bits(self, offsets: Iterable[int]) -> int:
         """A map of these. Most come in unbroken rows, each of which is one step however long it is."""
         low, bits = self.low, 0
+        if isinstance(offsets, range) and offsets.step == 1:
+            return (1 << offsets.stop - low) - (1 << max(offsets.start - low, 0)) if offsets.stop > low else 0
         for start, end in _rows(sorted(set(offsets))):
             if end > low:
                 first = max(start, low)
@@ -84,6 +86,12 @@ def load_window(offset: int, metadata: str | None) -> tuple[Window, str]:
         return Window(offset, _number(handed), _number(done)), owner
     except ValueError:
         return Window(offset), ""
+
+
+def row_of(offsets: Sequence[int]) -> Sequence[int]:
+    """The same offsets, as a range if they follow each other: that is one step of a map, however long it is."""
+    row = range(offsets[0], offsets[0] + len(offsets))
+    return row if offsets == [*row] else offsets
 
 
 def _rows(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,80 @@
+"""What the client hands over is taken in by the stretch, and nothing in it is passed over or taken twice."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka import Message as ClientMessage
+
+from redrive.brokers.kafka import codes
+from redrive.brokers.kafka.reading import is_plain, partitions_of, stretch_of, unbroken
+from redrive.brokers.kafka.record import dump_state, load_state
+from redrive.brokers.kafka.share import Share
+from redrive.brokers.kafka.window import Window
+
+MILLIS = 1_767_225_600_000  # the first of January 2026
+
+
+def record(offset: int, *, partition: int = 0, value: bytes | None = b"{}", **more: Any) -> ClientMessage:
+    return ClientMessage(
+        topic="orders", partition=partition, offset=offset, value=value, timestamp=(1, MILLIS + offset), **more
+    )
+
+
+def test_what_comes_is_parted_by_partition_in_its_order() -> None:
+    came = [record(5), record(6), record(0, partition=1), record(7)]
+    parted = [(number, [each.offset() for each in some]) for number, some in partitions_of(came)]
+
+    assert parted == [(0, [5, 6]), (1, [0]), (0, [7])]
+    assert [number for number, _ in partitions_of(came[:2])] == [0]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "rows"),
+    [
+        ([3, 4, 5], [(3, 3)]),
+        ([3, 4, 6, 7, 9], [(3, 2), (6, 2), (9, 1)]),  # between them stand the marks of transactions
+        ([3, 4, 3, 4], [(3, 2), (3, 2)]),
+        ([8], [(8, 1)]),
+    ],
+)
+def test_a_row_ends_where_offsets_do_not_follow_each_other(offsets: list[int], rows: list[tuple[int, int]]) -> None:
+    assert [(first, len(row)) for first, row in unbroken([record(offset) for offset in offsets])] == rows
+
+
+def test_headers_of_ours_and_what_is_no_message_are_looked_at_one_by_one() -> None:
+    end = ClientMessage(topic="orders", partition=0, offset=7, error=KafkaError(codes.PARTITION_EOF))
+
+    assert is_plain([record(5), record(6)])
+    assert is_plain([record(5), record(6, headers=[("name", b"value")])])
+    assert not is_plain([record(5), end])
+    assert not is_plain([record(5), record(6, headers=[("name", b"value"), ("rd-due", b"1")])])
+
+
+def test_a_stretch_has_the_id_the_key_the_headers_and_the_instant_of_each_message() -> None:
+    share = Share(("orders", 2), Window(0))
+    came = [record(9, key=b"a", headers=[("name", b"value"), ("empty", None)]), record(10, value=None)]
+    stretch = stretch_of(came, share, 9, queue="orders")
+
+    assert (stretch.offset, stretch.has_keys) == (9, True)
+    assert [(each.id, each.body, each.key, each.headers) for each in stretch.messages] == [
+        ("orders-2-9", b"{}", b"a", (("name", b"value"), ("empty", b""))),
+        ("orders-2-10", b"", None, ()),
+    ]
+    first, second = (each.published_at for each in stretch.messages)
+    assert first is not None
+    assert second is not None
+    assert (first.timestamp() * 1000, (second - first).total_seconds()) == (MILLIS + 9, 0.001)
+    assert not stretch_of([record(9)], share, 9, queue="orders").has_keys
+
+
+@pytest.mark.parametrize(
+    "state", [{"id": "orders-0-1", "due": 1}, {"origin": "a \ud800 half"}, {"alone": {"until": 1}}]
+)
+def test_what_is_written_beside_a_copy_comes_back(state: dict[str, Any]) -> None:
+    assert load_state(dump_state(state)) == state
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[1]", b"\xff", b'"text"'])
+def test_what_others_wrote_there_says_nothing(raw: bytes) -> None:
+    assert load_state(raw) == {}
