@@ -26,6 +26,9 @@ CONTROLS = {
     "terminate_what_failed": ("lost", replace(SHORT, mix={Fate.FLAKY: 0.2})),
 }
 
+BESIDE = {"count_deliveries_as_attempts": {"early"}}
+"""What may turn red too: a retry is found early by the number of its attempt, which is what this bug gets wrong."""
+
 
 def test_every_bug_planted_in_the_adapter_has_a_control() -> None:
     assert CONTROLS.keys() >= nats_bugs.BUGS.keys()
@@ -37,7 +40,8 @@ async def test_a_planted_bug_turns_its_own_count_red(bug: str, tmp_path: Path) -
 
     result = await _run(replace(scenario, bug=bug), tmp_path)
 
-    assert result.verdict.red == [expected], f"{table([result])}\n{result.stderr}"
+    red = {*result.verdict.red} - BESIDE.get(bug, set())
+    assert red == {expected}, f"{table([result])}\n{result.stderr}"
 
 
 async def test_the_same_run_without_a_bug_is_all_zero(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ async def test_a_letter_that_is_refused_is_told_with_subject_code_reason_and_has
 
     assert isinstance(refused, LetterRefused)
     assert refused.payload_sha256 == hashlib.sha256(b"second").hexdigest()
+    assert refused.failure_reason == "DeadLetterQueueFull"
     assert (f"{queue}.dlq" in refused.why, "maximum messages exceeded" in refused.why) == (True, True)
     assert refused.letter is not None
     assert (refused.letter.error_code, refused.dropped, depth.dead) == ("no_customer", on_failure == "drop", 1)

@@ -1,5 +1,6 @@
 """Suspects: who finds them, in which order they run, and what is no crash."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from redrive.brokers.nats import NatsBroker
 from redrive.brokers.nats.book import Row
 from redrive.core.duration import NOW
 from redrive.testing.conformance.bench import Bench, BrokerUnderTest
-from tests.nats.scenes import WAIT
+from tests.nats.scenes import WAIT, join
 from tests.servers.nats_time import NatsTime
 
 A_WHILE = timedelta(seconds=40)  # less than a lease
@@ -103,20 +104,52 @@ async def test_a_retry_that_was_decided_just_before_the_message_was_put_aside_is
     worker, delivery = await bench.one_delivery()
     other = await bench.worker()
     book = bench.broker._office.book  # type: ignore[attr-defined]  # noqa: SLF001
-    read = book.read
+    read, decided = book.read, asyncio.Event()
 
     async def decide_after(keys: Sequence[str]) -> dict[str, Row]:
         found: dict[str, Row] = await read(keys)
         monkeypatch.setattr(book, "read", read)
+        decided.set()
         await worker.settle([bench.retry(delivery, NOW)])
         return found
 
     monkeypatch.setattr(book, "read", decide_after)
     await client.request(delivery.token.reply, b"-NAK")
-    await other.fetch(1, wait=NOW)
+    while not decided.is_set():  # the server takes its time to deliver it again
+        await other.fetch(1, wait=NOW)
     await bench.elapse(timedelta(seconds=2))
 
     assert (await bench.take_one(other)).failures == 1
+
+
+async def test_a_retry_that_comes_back_at_its_next_turn_is_not_read_again_and_at_any_other_is(
+    bench: Bench, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only if nobody else has had it in between is what this process wrote certain to be the last word."""
+    worker, first = await bench.one_delivery()
+    book = bench.broker._office.book  # type: ignore[attr-defined]  # noqa: SLF001
+    read, asked = book.read, list[str]()
+
+    async def noting(keys: Sequence[str]) -> dict[str, Row]:
+        asked.extend(keys)
+        found: dict[str, Row] = await read(keys)
+        return found
+
+    monkeypatch.setattr(book, "read", noting)
+    await worker.settle([bench.retry(first, NOW)])
+    second = await bench.take_one(worker)
+    read_at_once = list(asked)
+    await worker.settle([bench.retry(second, NOW)])
+    elsewhere = NatsBroker(nats_url, clock=bench.clock)
+    other = await join(elsewhere, bench.queue, "elsewhere", group=worker._group.name)  # type: ignore[attr-defined]  # noqa: SLF001
+    third = await bench.take_one(other)
+    await other.settle([bench.retry(third, NOW)])
+    await elsewhere.aclose()
+    fourth = await bench.take_one(worker)
+
+    assert not read_at_once
+    assert asked
+    assert [each.failures for each in (second, third, fourth)] == [1, 2, 3]
 
 
 async def test_a_message_pulled_for_somebody_who_left_is_leased_from_then_on(bench: Bench) -> None:

@@ -16,6 +16,7 @@ _LAST: Final = "Nats-Expected-Last-Subject-Sequence"
 _TTL: Final = "Nats-TTL"
 _PAGE: Final = 500
 _AT_ONCE: Final = 256
+_REMEMBERED: Final = 4096
 
 
 class Row(NamedTuple):
@@ -40,6 +41,7 @@ class Book:
     def __init__(self, link: Link, streams: Streams) -> None:
         self._link = link
         self._streams = streams
+        self._remembered: dict[tuple[str, int], Row] = {}
 
     async def get(self, key: str) -> Row | None:
         """One value."""
@@ -53,6 +55,20 @@ class Book:
             wanted = [f"{KEYS}.{key}" for key in keys[start : start + _AT_ONCE]]
             for one in await self._ask({"multi_last": wanted, "batch": len(wanted)}):
                 found[_key(one)] = Row(one.body, one.seq)
+        return found
+
+    def remember(self, key: str, row: Row, *, turn: int) -> None:
+        """Keep at hand what was just written, for whoever recalls it at this turn."""
+        self._remembered[key, turn] = row
+        if len(self._remembered) > _REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+
+    async def recall(self, turns: Mapping[str, int]) -> dict[str, Row]:
+        """As `read`, but what is remembered for this turn is not asked for. It may be acted upon by compare-and-set."""
+        known = {key: self._remembered.pop((key, turn), None) for key, turn in turns.items()}
+        found = {key: row for key, row in known.items() if row is not None}
+        if len(found) < len(turns):
+            found |= await self.read([key for key in turns if key not in found])
         return found
 
     async def under(self, prefix: str, *, most: int | None = None) -> dict[str, Row]:

@@ -9,7 +9,8 @@ from redrive.brokers.nats.errors import WRONG_LAST, Refused
 from redrive.brokers.nats.heading import Stored, message_of
 from redrive.brokers.nats.letters import letter_for
 from redrive.brokers.nats.office import Office
-from redrive.brokers.nats.reading import after, body_of, delete_whole, get
+from redrive.brokers.nats.parts import delete_whole, whole
+from redrive.brokers.nats.reading import after, get
 from redrive.brokers.nats.returning import send_back
 from redrive.brokers.nats.streams import Stream
 from redrive.core.errors import DeadLetterError, LetterNotFound
@@ -62,21 +63,21 @@ class NatsDeadLetters:
         stream, one = await self._find(entry_id)
         item = as_send_back(await self._letter(stream, one))
         (sent,) = await send_back(self._office, [item])
-        if not await delete_whole(self._office.link, stream, one):
+        if not await delete_whole(self._office.link, stream, self._name, one):
             raise self._not_found(entry_id)  # somebody else has moved it, to the same place
         return sent
 
     async def remove(self, entry_id: str) -> None:
         stream, one = await self._find(entry_id)
-        if not await delete_whole(self._office.link, stream, one):
+        if not await delete_whole(self._office.link, stream, self._name, one):
             raise self._not_found(entry_id)
 
     async def send(self, letter: DeadLetter) -> None:
         office = self._office
         try:
-            await office.streams.ensure_dlq(self._name, queue=self._queue)
-            strict = office.address.terms.strict
-            made = await letter_for(office.link, letter, dlq=self._name, strict=strict, now=office.clock.now())
+            stream = await office.streams.ensure_dlq(self._name, queue=self._queue)
+            strict, now = office.address.terms.strict, office.clock.now()
+            made = await letter_for(office.link, letter, stream=stream, dlq=self._name, strict=strict, now=now)
             await office.link.publish_one(made)
         except Refused as error:
             if error.code != WRONG_LAST:
@@ -108,8 +109,8 @@ class NatsDeadLetters:
         return int(entry_id)
 
     async def _letter(self, stream: Stream, one: Stored) -> DeadLetter:
-        body = await body_of(self._office.link, stream, one)
-        entry = message_of(self._queue, name=str(one.seq), body=body, heading=one.heading, at=one.at)
+        body, heading, _ = await whole(self._office.link, stream, self._name, one.body, one.heading)
+        entry = message_of(self._queue, name=str(one.seq), body=body, heading=heading, at=one.at)
         letter = letter_in(entry, queue=self._queue, broker=self._office.name)
         return letter if letter.dlq_published_at else replace(letter, dlq_published_at=one.at)
 

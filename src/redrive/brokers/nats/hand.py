@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from redrive.brokers.nats.groups import Group, Well
-from redrive.brokers.nats.heading import BODY, DUE, SCHEDULER, instant_of, message_of
+from redrive.brokers.nats.heading import DUE, SCHEDULER, instant_of, message_of
 from redrive.brokers.nats.names import later_of
 from redrive.brokers.nats.story import Story
 from redrive.core.delivery import Delivery
@@ -29,7 +29,7 @@ class Held:
     renewed_at: datetime
     story: Story | None = None
     revision: int = 0
-    part: int = 0
+    parts: tuple[int, ...] = ()  # of the message, beside it in the stream
     is_private: bool = False  # it came by the lane, so nobody else has it
     is_alone: bool = False
     is_marked: bool = False  # as a suspect, in the bucket
@@ -91,15 +91,13 @@ def delivery_of(group: Group, held: Held, message: Message, *, subject: str, now
 
 def read_message(
     group: Group, well: Well, seq: int, *, body: bytes, heading: Mapping[str, str] | None, at: datetime
-) -> tuple[Message, datetime | None, int]:
-    """The message at a place, when it was due if it was published with a delay, and where its body is if elsewhere."""
+) -> tuple[Message, datetime | None]:
+    """The message at a place, and when it was due if it was published with a delay."""
     name = f"{well.stream.name}:{seq}"
     if not heading:
-        return Message(name, group.queue, body, (), None, at), None, 0
+        return Message(name, group.queue, body, (), None, at), None
     due_at = None
     scheduler = heading.get(SCHEDULER, "")
     if scheduler.startswith(later_of(group.queue, "")):
         name, due_at = f"{well.stream.name}:{scheduler.rpartition('.')[2]}", instant_of(heading.get(DUE))
-    place = heading.get(BODY, "")
-    message = message_of(group.queue, name=name, body=body, heading=heading, at=at)
-    return message, due_at, int(place) if place.isdecimal() else 0
+    return message_of(group.queue, name=name, body=body, heading=heading, at=at), due_at

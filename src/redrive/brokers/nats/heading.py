@@ -20,8 +20,8 @@ KEY: Final = "rd-key"
 EXPIRES: Final = "rd-expires"
 DUE: Final = "rd-due"
 BODY: Final = "rd-body"
-"""Names the message of the same stream in which the body is; with `FIELDS`, that in which the headers are."""
 FIELDS: Final = "rd-fields"
+"""Name the messages of the same stream in which the body is, and the longest lines of the heading."""
 SCHEDULER: Final = "Nats-Scheduler"
 MSG_ID: Final = "Nats-Msg-Id"
 
@@ -81,8 +81,8 @@ def read_headers(heading: Mapping[str, str] | None) -> Headers:
     if ALL in heading:
         try:
             kept = json.loads(heading[ALL])
-            return tuple((one[0], b64decode(one[1]) if len(one) > 1 else heading[one[0]].encode()) for one in kept)
-        except (ValueError, LookupError, TypeError):  # somebody else has a header of this name
+            return tuple((str(one[0]), b64decode(one[1]) if len(one) > 1 else heading[one[0]].encode()) for one in kept)
+        except (ValueError, LookupError, TypeError, RecursionError):  # somebody else has a header of this name
             pass
     return tuple(
         (name, value.encode())
@@ -129,7 +129,9 @@ def from_micros(number: int) -> datetime:
 
 def instant_of(text: str | None) -> datetime | None:
     """An instant that a heading tells in microseconds; None for whatever else stands there."""
-    return from_micros(int(text)) if text and text.isdecimal() and int(text) < _LATEST else None
+    if not text or not text.isdecimal() or len(text) > len(str(_LATEST)):
+        return None
+    return from_micros(int(text)) if int(text) < _LATEST else None
 
 
 class Stored(NamedTuple):

@@ -13,10 +13,11 @@ from redrive.brokers.nats.groups import Group, Well, nanos
 from redrive.brokers.nats.hand import Held, delivery_of, mark_key, read_message, story_key
 from redrive.brokers.nats.heading import Reply, read_reply
 from redrive.brokers.nats.link import Link
-from redrive.brokers.nats.reading import get
+from redrive.brokers.nats.parts import whole
 from redrive.brokers.nats.story import State, Story
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
+from redrive.core.message import Message
 
 ACK: Final = b"+ACK"
 PROGRESS: Final = b"+WPI"
@@ -65,9 +66,13 @@ class Intake:
             reply = read_reply(message.reply)
             if reply.delivered > 1:
                 again.append((message, reply))
-            else:
-                held = Held(well, reply.seq, message.reply, self._owner, until, asked_at)
+                continue
+            held = Held(well, reply.seq, message.reply, self._owner, until, asked_at)
+            if message.headers:
                 taken.append(await self._delivery(held, message, reply.at, now=now))
+            else:  # nothing to be looked up or taken apart
+                plain = Message(f"{well.stream.name}:{reply.seq}", self._group.queue, message.data, (), None, reply.at)
+                taken.append(Delivery(plain, self._group.name, now, token=held))
         if again:
             taken += await self._look_up(well, again, now=now, until=until)
         return taken
@@ -87,7 +92,7 @@ class Intake:
     async def _look_up(
         self, well: Well, again: Sequence[tuple[Msg, Reply]], *, now: datetime, until: datetime
     ) -> list[Delivery]:
-        rows = await self._book.read([story_key(well, reply.seq) for _, reply in again])
+        rows = await self._book.recall({story_key(well, reply.seq): reply.delivered for _, reply in again})
         piles = Piles()
         for message, reply in again:
             self._judge(piles, well, message, reply, rows.get(story_key(well, reply.seq)), now=now)
@@ -143,12 +148,11 @@ class Intake:
             piles.words.append((message.reply, nak(PARKED)))
 
     async def _delivery(self, held: Held, message: Msg, at: datetime, *, now: datetime) -> Delivery:
-        found, due_at, part = read_message(
-            self._group, held.well, held.seq, body=message.data, heading=message.headers, at=at
+        stream = held.well.stream
+        body, heading, held.parts = await whole(
+            self._link, stream, self._group.queue, message.data, message.headers or {}
         )
-        if part:
-            whole = await get(self._link, held.well.stream, part)
-            found, held.part = found._replace(body=whole.body if whole else b""), part
+        found, due_at = read_message(self._group, held.well, held.seq, body=body, heading=heading, at=at)
         held.is_private = message.subject == self._group.lane
         delivery = delivery_of(self._group, held, found, subject=message.subject, now=now)
         return delivery if due_at is None or held.story else delivery._replace(due_at=due_at)

@@ -37,8 +37,10 @@ class Letter(NamedTuple):
     @property
     def size(self) -> int:
         """The bytes that count for the server's limit."""
-        heading = sum(len(name) + len(value.encode()) + 4 for name, value in (self.heading or {}).items())
-        return len(self.body) + (heading + _HEADER_ROOM if self.heading else 0)
+        if not self.heading:
+            return len(self.body)
+        lines = "".join(self.heading) + "".join(self.heading.values())
+        return len(self.body) + len(lines.encode()) + 4 * len(self.heading) + _HEADER_ROOM
 
 
 class Published(NamedTuple):
@@ -47,6 +49,27 @@ class Published(NamedTuple):
     stream: str
     seq: int
     again: bool = False
+
+
+class Answers:
+    """The answers to many questions, each at its place: one wait for all of them."""
+
+    def __init__(self, count: int) -> None:
+        self._heard: dict[int, Msg | BrokerError] = {}
+        self._count = count
+        self._complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def hear(self, place: int, said: Msg | BrokerError) -> None:
+        """Take an answer; the first counts."""
+        self._heard.setdefault(place, said)
+        if len(self._heard) == self._count and not self._complete.done():
+            self._complete.set_result(None)
+
+    async def all(self) -> list[Msg | BrokerError]:
+        """All answers, as soon as the last is there."""
+        if self._count:
+            await self._complete
+        return [self._heard[place] for place in range(self._count)]
 
 
 class Link:
@@ -80,25 +103,23 @@ class Link:
     async def ask_all(self, letters: Sequence[Letter], *, patience: float = PATIENCE) -> Sequence[Msg | BrokerError]:
         """Send many things at once, and wait for all answers; what cannot be sent has an error for an answer."""
         client = await self.client()
-        loop = asyncio.get_running_loop()
-        futures: list[asyncio.Future[Msg | BrokerError]] = [loop.create_future() for _ in letters]
+        answers = Answers(len(letters))
         tokens = []
         try:
-            for letter, future in zip(letters, futures, strict=True):
-                tokens.append(self.listen(partial(_answer, future)))
-                if letter.size > client.max_payload:
-                    future.set_result(TooLarge(f"nats: {letter.size} bytes, and the server takes {client.max_payload}"))
+            for place, letter in enumerate(letters):
+                if (size := letter.size) > client.max_payload:
+                    answers.hear(place, TooLarge(f"nats: {size} bytes, and the server takes {client.max_payload}"))
                     continue
+                tokens.append(self.listen(partial(answers.hear, place)))
                 await self._send(client, letter, reply=f"{self._prefix}.{tokens[-1]}")
             async with asyncio.timeout(patience):
-                await asyncio.gather(*futures)
+                return [_heard(said) for said in await answers.all()]
         except TimeoutError as error:
             await self.drop()
             raise unavailable(error) from error
         finally:
             for token in tokens:
                 self.unlisten(token)
-        return [_heard(future.result()) for future in futures]
 
     async def stream(self, letter: Letter, *, patience: float = PATIENCE) -> list[Msg]:
         """Send something that many messages answer, until a status ends them."""
@@ -262,11 +283,6 @@ def status_of(message: Msg) -> str:
     if message.data or not message.headers or "Nats-Sequence" in message.headers:
         return ""
     return message.headers.get("Status", "")
-
-
-def _answer(future: "asyncio.Future[Msg | BrokerError]", said: Msg | BrokerError) -> None:
-    if not future.done():
-        future.set_result(said)
 
 
 def _heard(said: Msg | BrokerError) -> Msg | BrokerError:

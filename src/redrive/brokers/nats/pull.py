@@ -105,7 +105,7 @@ class Pull:
                 await inbox.unsubscribe()
 
     def _on_message(self, message: Msg) -> None:
-        status = status_of(message)
+        status = "" if message.reply else status_of(message)  # what can be acked is a message, whatever it says
         if not status:
             self._found.append(message)
             if len(self._found) >= self._wanted:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from email.parser import BytesHeaderParser
 
 from redrive.brokers.nats.errors import NO_MESSAGE, Refused
-from redrive.brokers.nats.heading import BODY, Stored, rfc3339, stored
+from redrive.brokers.nats.heading import Stored, rfc3339, stored
 from redrive.brokers.nats.link import Letter, Link
 from redrive.brokers.nats.streams import Stream
 from redrive.core.errors import QueueNotFound
@@ -33,13 +33,6 @@ async def after(link: Link, stream: Stream, subject: str, *, seq: int, most: int
     return found
 
 
-async def body_of(link: Link, stream: Stream, one: Stored) -> bytes:
-    """The body of a message: beside its heading, or in a message of its own."""
-    place = one.heading.get(BODY, "")
-    part = await get(link, stream, int(place)) if place.isdecimal() else None
-    return one.body if part is None else part.body
-
-
 async def delete(link: Link, stream: Stream, seq: int) -> bool:
     """Remove a message; whether it was there."""
     try:
@@ -51,14 +44,6 @@ async def delete(link: Link, stream: Stream, seq: int) -> bool:
     except QueueNotFound:
         return False
     return True
-
-
-async def delete_whole(link: Link, stream: Stream, one: Stored) -> bool:
-    """Remove a message and what belongs to it; whether it was there."""
-    gone = await delete(link, stream, one.seq)
-    if (part := one.heading.get(BODY, "")).isdecimal():
-        await delete(link, stream, int(part))
-    return gone
 
 
 async def _ask(link: Link, stream: Stream, what: dict[str, object]) -> Stored | None:

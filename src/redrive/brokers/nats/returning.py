@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Final
 
 from redrive.brokers.nats.book import Write
-from redrive.brokers.nats.heading import BODY, MSG_ID, is_plain, terms_of, write_heading
-from redrive.brokers.nats.letters import put_body
+from redrive.brokers.nats.heading import MSG_ID, is_plain, terms_of, write_heading
 from redrive.brokers.nats.link import Letter
 from redrive.brokers.nats.names import check_subject, lane_of, token
 from redrive.brokers.nats.office import Office
+from redrive.brokers.nats.parts import fit
 from redrive.core.marks import write_marks
 from redrive.core.message import Message, without_reserved
 from redrive.core.redrive import SendBack
@@ -39,10 +39,10 @@ async def send_back(office: Office, items: Sequence[SendBack]) -> Sequence[str]:
 async def _letter(office: Office, item: SendBack) -> Letter:
     """To its group's lane, or into the queue, where no group speaks for it."""
     if item.group is None:
-        await office.streams.ensure(item.queue)
+        stream = await office.streams.ensure(item.queue)
         subject = item.queue
     else:
-        await office.groups.join(item.queue, item.group)
+        stream = (await office.groups.join(item.queue, item.group)).wells[-1].stream
         subject = lane_of(item.queue, item.group)
     marks = write_marks(item)
     plain = {name: value.decode() for name, value in marks if is_plain(value)}
@@ -50,10 +50,7 @@ async def _letter(office: Office, item: SendBack) -> Letter:
     message = Message("", item.queue, item.body, (*without_reserved(item.headers), *odd), item.key)
     more = {MSG_ID: item.once_key, **terms_of(message), **plain}
     made = Letter(subject, message.body, write_heading(message.headers, more))
-    if made.size <= (await office.link.client()).max_payload:
-        return made
-    part = await put_body(office.link, item.queue, item.body, once=item.once_key)
-    return Letter(subject, b"", write_heading(message.headers, {**more, BODY: str(part)}))
+    return await fit(office.link, stream, item.queue, made)
 
 
 def _key(item: SendBack) -> str:

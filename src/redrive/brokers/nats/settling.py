@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from redrive.brokers.nats.book import Book, Write
+from redrive.brokers.nats.book import Book, Row, Write
 from redrive.brokers.nats.errors import WRONG_LAST, Refused
 from redrive.brokers.nats.groups import Group
 from redrive.brokers.nats.hand import Held, mark_key
-from redrive.brokers.nats.heading import MSG_ID, terms_of, write_heading
+from redrive.brokers.nats.heading import MSG_ID, read_reply, terms_of, write_heading
 from redrive.brokers.nats.intake import ACK, nak
 from redrive.brokers.nats.letters import letter_for
 from redrive.brokers.nats.link import Letter, Link, Published
@@ -96,7 +96,7 @@ class Settling:
         except BrokerUnavailable:
             raise
         except (BrokerError, ConfigError, DeadLetterError) as error:
-            answers[place] = Settled(SettleStatus.REFUSED, str(error))
+            answers[place] = refusal(error)
 
     # ---------------------------------------------------------------------------------------------- planning
 
@@ -125,9 +125,10 @@ class Settling:
             if item.letter is None:
                 raise DeadLetterError("a message that is given up needs its letter")
             name = dlq.dlq_of(self._group.queue, default=DLQ)
-            await self._streams.ensure_dlq(name, queue=self._group.queue, lease=self._options.lease)
-            now = self._clock.now()
-            work.letters.append(await letter_for(self._link, item.letter, dlq=name, strict=self._strict, now=now))
+            stream = await self._streams.ensure_dlq(name, queue=self._group.queue, lease=self._options.lease)
+            now, strict = self._clock.now(), self._strict
+            made = await letter_for(self._link, item.letter, stream=stream, dlq=name, strict=strict, now=now)
+            work.letters.append(made)
         elif dlq.off == "hold":
             work.story = replace(story.parked(State.HELD), trail=item.trail or story.trail)
             work.word = nak(_FOR_LONG)
@@ -153,9 +154,10 @@ class Settling:
         if self._options.moves:
             works = await self._move(works, answers)
         await self._say(works)
-        for held in [work.held for work in works if work.word == ACK and work.held.part]:
+        for held in [work.held for work in works if work.word == ACK and work.held.parts]:
             if held.is_private or self._options.moves:
-                await delete(self._link, held.well.stream, held.part)
+                for part in held.parts:
+                    await delete(self._link, held.well.stream, part)
         ended = [work.held for work in works if work.story is None and work.held.story is not None]
         await self._book.drop({held.key: held.revision for held in ended})
         marked = [work.held for work in works if work.held.is_marked]
@@ -186,6 +188,9 @@ class Settling:
             elif work.story is None:
                 work.held.revision = revision
                 work.held.is_alone = False  # the book says so: it is not fenced twice
+            elif work.story.state is State.RETRY:  # if it comes to us next, nobody has had it in between
+                turn = read_reply(work.held.reply).delivered + 1
+                self._book.remember(work.held.key, Row(write.value, revision), turn=turn)
         return [work for work in works if work.place not in lost]
 
     async def _publish(self, works: list[Work], answers: list[Settled | None]) -> list[Work]:
@@ -200,7 +205,7 @@ class Settling:
                 kept.append(work)
             else:
                 self._streams.forget()  # perhaps a stream is not there any more
-                answers[work.place] = Settled(SettleStatus.REFUSED, str(trouble[0]))
+                answers[work.place] = refusal(trouble[0])
         return kept
 
     async def _move(self, works: list[Work], answers: list[Settled | None]) -> list[Work]:
@@ -221,6 +226,11 @@ class Settling:
             words = [(work.held.reply, work.word) for work in works if work.held.well is well]
             if words:
                 await self._link.confirm(words)
+
+
+def refusal(error: Published | Exception) -> Settled:
+    """The answer for what was refused. The error's type comes first: by that refusals are counted."""
+    return Settled(SettleStatus.REFUSED, f"{type(error).__name__}: {error}")
 
 
 def _is_written(answer: Published | Exception) -> bool:

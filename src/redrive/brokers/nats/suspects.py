@@ -9,6 +9,7 @@ from redrive.brokers.nats.hand import Held, delivery_of, read_message, seq_in, s
 from redrive.brokers.nats.heading import Stored
 from redrive.brokers.nats.intake import PROGRESS
 from redrive.brokers.nats.link import Link
+from redrive.brokers.nats.parts import whole
 from redrive.brokers.nats.reading import get
 from redrive.brokers.nats.story import State, Story
 from redrive.brokers.process import identity, is_dead
@@ -71,10 +72,8 @@ class Suspects:
 
     async def _delivery(self, held: Held, one: Stored) -> Delivery:
         well, now = held.well, held.renewed_at
-        message, _, part = read_message(self._group, well, held.seq, body=one.body, heading=one.heading, at=one.at)
-        if part:
-            whole = await get(self._link, well.stream, part)
-            message, held.part = message._replace(body=whole.body if whole else b""), part
+        body, heading, held.parts = await whole(self._link, well.stream, self._group.queue, one.body, one.heading)
+        message, _ = read_message(self._group, well, held.seq, body=body, heading=heading, at=one.at)
         held.is_private = one.subject == self._group.lane
         return delivery_of(self._group, held, message, subject=one.subject, now=now)
 
