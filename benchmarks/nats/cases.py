@@ -11,6 +11,7 @@ HAND = "hand-written: fetch 500, handle, ack each, the last with an answer"
 OURS = "Redrive, handler takes bytes"
 TYPED = "Redrive, handler takes a dict"
 
+HAND_FAILING = "hand-written: nak, the third time into a DLQ, confirmed, then ack; deliveries are the attempts"
 OURS_FAILING = "Redrive, log level error"
 OURS_FAILING_ALOUD = "Redrive, logs as they come"
 
@@ -25,6 +26,7 @@ def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
     ]
     if "failing" in parts:
         found += [
+            failing("nats", HAND_FAILING, "hand:drain_failing", fewer, loop=loop),
             failing("nats", OURS_FAILING, "redrive:drain_failing", fewer, loop=loop, log_level="error"),
             failing("nats", OURS_FAILING_ALOUD, "redrive:drain_failing", fewer, loop=loop, log_level="info"),
         ]

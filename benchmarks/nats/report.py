@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 
 from benchmarks import tables
-from benchmarks.nats.cases import HAND, OURS, OURS_FAILING, OURS_FAILING_ALOUD, TYPED
+from benchmarks.nats.cases import HAND, HAND_FAILING, OURS, OURS_FAILING, OURS_FAILING_ALOUD, TYPED
 from benchmarks.runs import Samples
 from benchmarks.tables import Goal
 
 MOST_CPU = 1.4
 
 _FAILING = """\
-Retries without delay. A failed attempt is written into the bucket before its nak, a letter is published and confirmed
-before its ack. After each run every message was found handled or dead, once."""
+Retries without delay. The hand-written loop counts deliveries, so that a crash or a restart spends attempts of every
+message in hand, keeps nothing of the earlier failures, and does not delay. Redrive writes each failed attempt into the
+bucket before its nak, and that a retry has begun before it runs. After each run every message was found handled or
+dead, once."""
 
 
 def report(samples: Samples, *, conditions: str, peers: Mapping[str, str]) -> str:
@@ -26,7 +28,7 @@ def report(samples: Samples, *, conditions: str, peers: Mapping[str, str]) -> st
         parts += [
             "### Every tenth message fails three times and becomes a dead letter",
             _FAILING,
-            tables.beside(samples, [OURS_FAILING, OURS_FAILING_ALOUD], {}),
+            tables.beside(samples, [HAND_FAILING, OURS_FAILING, OURS_FAILING_ALOUD], {}),
         ]
     return "\n\n".join(parts)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nats
 
-from benchmarks.measure import Sample, cpu_of
+from benchmarks.measure import Sample, cpu_of, peak_rss
 from benchmarks.runs import Case, run_apart
 from tests.servers.install import Unavailable
 from tests.servers.nats import NatsServer, version
@@ -49,7 +49,11 @@ class Server:
             run_apart(case.prepare, url=self.url, **case.preparation)
         before = self._cpu()
         answer = run_apart(case.run, python=case.python, url=self.url, **case.arguments)
-        return Sample(**answer, server_micros=(self._cpu() - before) / case.arguments["messages"] * 1e6)
+        micros = (self._cpu() - before) / case.arguments["messages"] * 1e6
+        return Sample(**answer, server_micros=micros, server_rss=self._rss())
+
+    def _rss(self) -> int:
+        return 0 if self._process is None else peak_rss(self._process)
 
     def _cpu(self) -> float:
         return 0.0 if self._process is None else cpu_of(self._process)
