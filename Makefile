@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHONS ?= python3 python3.13 python3.12 python3.11
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
-# By file, in order: what a test leaves in a shared server is met only by those that have always come after it.
-PARALLEL := --numprocesses auto --dist loadfile
+# By file, in the order of collection (tests/conftest.py): what a test leaves in a shared server is met only by the rest of its file.
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -49,7 +49,7 @@ crash-nats: setup ## Kill workers and the server on NATS: the short form, and it
 	@REDRIVE_CRASH_NATS=1 $(BIN)/python -m pytest tests/crash/test_nats.py tests/crash/test_nats_controls.py tests/properties/test_subscription_machine.py $(ARGS)
 
 crash-rabbitmq: setup ## Kill workers and the server on RabbitMQ: the short form, and its planted bugs
-	@REDRIVE_CRASH_RABBITMQ=1 $(BIN)/python -m pytest tests/crash/test_rabbitmq.py tests/crash/test_rabbitmq_controls.py $(ARGS)
+	@REDRIVE_CRASH_RABBITMQ=1 $(BIN)/python -m pytest tests/crash/test_rabbitmq.py tests/crash/test_rabbitmq_controls.py tests/properties/test_subscription_machine.py $(ARGS)
 
 failover: setup ## Kill Redis primaries under load, and count what is lost by durability
 	@$(BIN)/python -m tests.redis.failover $(ARGS)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from redrive.core.errors import BrokerUnavailable
 from redrive.core.ports import Broker
 from redrive.wiring import connect
 from tests.crash.adapter import Adapter
@@ -126,7 +127,7 @@ class Campaign:
         began = started_at = seen_at = time.monotonic()
         started = 0
         while True:
-            left, now = await count_left(self._broker), time.monotonic()
+            left, now = await self._is_any_left(), time.monotonic()
             if left:
                 seen_at = now
             elif now - seen_at >= self._adapter.quiet:
@@ -136,6 +137,13 @@ class Campaign:
             if now - began > self._limit or now - started_at > SILENT * self._site.scenario.lease:
                 return
             await asyncio.sleep(LOOK)
+
+    async def _is_any_left(self) -> bool:
+        """Whether something is left, or nobody can say: a server that has just been started answers not everything."""
+        try:
+            return bool(await count_left(self._broker))
+        except BrokerUnavailable:
+            return True
 
     async def _ended(self, process: Process) -> None:
         end = time.monotonic() + self._limit

@@ -14,6 +14,7 @@ TOGETHER = 10  # publishes under way at once
 AHEAD = 200  # messages sent and not started: more are sent when there are fewer
 PATIENCE = 100  # looks at the journal before more are sent all the same
 LOOK = 0.01
+PAUSE = 1.0  # seconds after a failure: where there is no server, each of them fails at once
 
 
 async def produce(site: Site) -> None:
@@ -39,6 +40,7 @@ async def _send(site: Site, app: App, plan: Plan) -> None:
         await app.publish(plan.queue, plan.body, headers=HEADERS)
     except BrokerError:
         site.journal.note(Word.UNKNOWN, id=plan.id)
+        await asyncio.sleep(PAUSE)
     else:
         site.journal.note(Word.OK, id=plan.id)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -21,9 +21,9 @@ from tests.properties.model import Model, Place
 T = TypeVar("T")
 
 QUEUE = "orders"
-LEASE = timedelta(seconds=60)
 MOST = 12  # messages: few enough that they meet often
-DELAYS = st.sampled_from([NOW, timedelta(seconds=5), timedelta(seconds=45)])
+DELAYS = st.sampled_from([0, 5, 40])  # of the machine's units of time, as all numbers here
+LEASE = 60
 WORKERS = st.integers(0, 1)
 OUTCOMES = st.sampled_from(["ack", "retry now", "retry later", "give up"])
 
@@ -34,6 +34,8 @@ class SubscriptionMachine(RuleBasedStateMachine):
     Where a late success counts, one who has lost a delivery may also hear that its message was settled before.
     """
 
+    unit: ClassVar = timedelta(seconds=1)
+
     def open(self, clock: Clock) -> Broker:
         raise NotImplementedError
 
@@ -43,6 +45,9 @@ class SubscriptionMachine(RuleBasedStateMachine):
     def the_queue(self) -> str:
         """Where the machine works; a server that is shared has one for each run."""
         return QUEUE
+
+    def catch_up(self) -> None:
+        """Wait until what has fallen due is where it belongs, if the broker has a server that moves it by itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +62,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
         self.carried_out: list[tuple[int, Settlement]] = []
         self.again: Callable[[], None] | None = None
         under_test = BrokerUnderTest(
-            broker=self.broker, clock=self.clock, elapse=self._elapse, reopen=self._reopen, lease=LEASE
+            broker=self.broker, clock=self.clock, elapse=self._elapse, reopen=self._reopen, lease=LEASE * self.unit
         )
         self.bench = Bench(under_test, queue=self.queue)
         self.workers = [
@@ -77,13 +82,14 @@ class SubscriptionMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.publish(2, NOW)
+        self.publish(2, 0)
 
     @precondition(lambda self: len(self.model.records) < MOST)
     @rule(count=st.integers(1, 3), delay=DELAYS)
-    def publish(self, count: int, delay: timedelta) -> None:
-        bodies = [self.model.publish(self.clock.now() + delay) for _ in range(count)]
-        ids = self.run(self.broker.publish(self.queue, [Message("", self.queue, body) for body in bodies], delay=delay))
+    def publish(self, count: int, delay: int) -> None:
+        after = delay * self.unit
+        bodies = [self.model.publish(self.clock.now() + after) for _ in range(count)]
+        ids = self.run(self.broker.publish(self.queue, [Message("", self.queue, body) for body in bodies], delay=after))
         self.origins.update(zip(bodies, ids, strict=True))
         self.again = None  # a producer that publishes twice has published twice
 
@@ -94,7 +100,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
         """After a while, up to this many messages, or for 0 one suspect."""
         self._keep(0)
         self._keep(1)
-        self.clock.advance(after)
+        self._pass(after)
         taken = self._fetch(worker, limit) if limit else self._fetch_suspect(worker)
         self.again = None
 
@@ -247,7 +253,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
         """The other worker keeps its leases and notices that this one's have ended."""
         self._keep(1 - worker)
         for _ in range(2):
-            self.clock.advance(LEASE * 0.6)
+            self._pass(LEASE * 0.6)
             self._keep(1 - worker)
         suspects = self.run(self.workers[1 - worker].heartbeat())
         for delivery in in_hand:
@@ -260,6 +266,10 @@ class SubscriptionMachine(RuleBasedStateMachine):
     def _worker(self, place: DeadLetterPlace) -> Subscription:
         owner = f"worker-{place.off or 'dlq'}"
         return self.run(self.bench.worker(options=Options(owner=owner, dlq=place)))
+
+    def _pass(self, units: float) -> None:
+        self.clock.advance(units * self.unit)
+        self.catch_up()
 
     async def _elapse(self, delta: timedelta) -> None:
         self.clock.advance(delta)
@@ -294,7 +304,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
         if outcome == "give up":
             return self.bench.give_up(delivery, self.workers[worker])
         if outcome.startswith("retry"):
-            return self.bench.retry(delivery, timedelta(seconds=30) if outcome == "retry later" else NOW)
+            return self.bench.retry(delivery, 30 * self.unit if outcome == "retry later" else NOW)
         return Settlement(delivery)
 
     def _carry_out(self, worker: int, item: Settlement, outcome: str) -> None:
@@ -306,7 +316,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
         elif outcome == "give up":
             self.model.move(body, Place.HELD if worker else Place.DEAD)
         else:
-            delay = timedelta(seconds=30) if outcome == "retry later" else NOW
+            delay = 30 * self.unit if outcome == "retry later" else NOW
             self.model.retry(body, self.clock.now() + delay)
 
     def _expect(self, worker: int, items: Sequence[Settlement], statuses: set[SettleStatus]) -> None:

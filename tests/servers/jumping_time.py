@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from redrive.core.duration import Duration, as_duration
+from redrive.testing.clock import ManualClock
 from tests.servers.frozen_time import libfaketime
 from tests.servers.hurried_clock import HurriedClock
 
@@ -33,3 +35,15 @@ class JumpingClock(HurriedClock):
         written = self._file.with_suffix(".next")
         written.write_text(f"+{(self.ahead + more).total_seconds():.6f}\n")
         written.replace(self._file)
+
+
+class StandingClock(ManualClock):
+    """A manual clock that begins at a server's time, and takes it along when it jumps; in between it stands still."""
+
+    def __init__(self, servers: JumpingClock) -> None:
+        super().__init__(servers.now())
+        self._servers = servers
+
+    def advance(self, delta: Duration) -> None:
+        self._servers.advance(as_duration(delta))
+        super().advance(delta)

@@ -2,8 +2,10 @@
 
 import asyncio
 import hashlib
+import os
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +17,11 @@ from tests.servers import roll
 from tests.servers.install import Needed, on_path, require
 from tests.servers.jumping_time import JumpingClock
 from tests.servers.ports import free_port
-from tests.servers.server import Server, dies_with_us
+from tests.servers.server import Server, dies_with_us, until
 
+KEPT: Final = 3.0
+"""Seconds after which a new queue is kept: of those killed within a second some were forgotten, later ones never."""
+_KINDS: Final = ("quorum", "coordination")
 _PLACES: Final = ("/usr/lib/rabbitmq/bin", "/usr/lib/rabbitmq/lib/*/sbin", "/opt/rabbitmq/sbin")
 
 
@@ -111,6 +116,21 @@ class RabbitServer(Server):
         if self._names is not None:
             self._names.kill()
             self._names.wait()
+
+    def control(self, *words: str) -> str:
+        """What `rabbitmqctl` answers."""
+        command = [str(self._program.with_name("rabbitmqctl")), "--node", self._node, *words]
+        env = {**os.environ, **self.environment()}
+        return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+
+    def keeps_its_queues(self) -> None:
+        """Wait until it would not forget a quorum queue or a stream if it were killed: it notes new ones with delay."""
+        until(lambda: time.time() - self._last_begun() > KEPT, what="no queue is new", patience=self.patience)
+
+    def _last_begun(self) -> float:
+        data = self.folder / "mnesia" / self._node
+        begun = [path.stat().st_ctime for kind in _KINDS for path in data.glob(f"{kind}/*/*") if path.is_dir()]
+        return max(begun, default=0.0)
 
     def is_ready(self) -> bool:
         """Whether it lets clients in."""

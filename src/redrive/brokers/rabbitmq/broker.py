@@ -72,10 +72,13 @@ class RabbitBroker:
 
     async def subscribe(self, queue: str, *, group: str, options: Options) -> Subscription:
         check(queue=queue, group=group)
-        check(queue=options.dlq.dlq_of(queue, default=DLQ))
+        dlq = options.dlq.dlq_of(queue, default=DLQ)
+        check(queue=dlq)
         place = Place(queue, group)
         facts = await self._office.topology.group(place, moves=options.moves)
         await self._office.notes(place).ensure()
+        if options.dlq.enabled and not options.moves:
+            await self._office.topology.queue(dlq)  # not with the first letter: a server killed then may forget both
         subscription = RabbitSubscription(
             self._office, place, options=options, incarnation=facts.incarnation, closed=self._left
         )

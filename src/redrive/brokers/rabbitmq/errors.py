@@ -15,11 +15,14 @@ GONE = (
     OSError,
     asyncio.TimeoutError,
     RuntimeError,
+    StopAsyncIteration,
 )
-"""What says that a connection or a channel is not there any more."""
+"""What says that a connection or a channel is not there any more; the last one, that it ended before the greeting."""
 
 REFUSED = (amqp.DeliveryError, amqp.PublishError)
 """What says that the server will not have a message: its queue is full, or there is none."""
+
+_NOT_UP_YET = ("is down or inaccessible", "does not have a replica on the local node")
 
 
 def translate(error: BaseException) -> BaseException:
@@ -29,6 +32,8 @@ def translate(error: BaseException) -> BaseException:
         ours = BrokerError("rabbitmq: the server does not accept this user, password or vhost")
     elif isinstance(error, ssl.SSLError):
         ours = BrokerError(f"rabbitmq: no connection by TLS ({error})")
+    elif _is_not_up_yet(error):
+        ours = BrokerUnavailable(f"rabbitmq: no service for now ({text_of(error)})")
     elif isinstance(error, amqp.ChannelNotFoundEntity):
         ours = QueueNotFound(f"rabbitmq: {text_of(error)}")
     elif isinstance(error, amqp.ChannelAccessRefused):
@@ -60,6 +65,16 @@ def text_of(error: BaseException) -> str:
     """What an exception of the client says, without its frames."""
     words = [str(each) for each in error.args if isinstance(each, str | bytes | int)]
     return " ".join(words)[:300] or type(error).__name__
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether something is not there."""
+    return isinstance(error, amqp.ChannelNotFoundEntity) and not _is_not_up_yet(error)
+
+
+def _is_not_up_yet(error: BaseException) -> bool:
+    """Whether the server has not begun with a queue: for a moment after its start it says that it is not there."""
+    return isinstance(error, amqp.AMQPChannelError) and any(words in text_of(error) for words in _NOT_UP_YET)
 
 
 def is_from_server(error: BaseException) -> bool:

@@ -15,8 +15,11 @@ from redrive.brokers.rabbitmq.link import tag_of
 from redrive.brokers.rabbitmq.office import Office
 from redrive.core.errors import BrokerError
 
-_LINGER: Final = 0.1
-"""Seconds for which a consumer stays that nobody waits for: a worker comes back sooner, or has no free lane."""
+_LINGER: Final = 1.0
+"""Seconds for which a consumer stays that nobody waits for: a worker comes back sooner, or has no free lane.
+
+What is given back comes again as something to be looked up, which is slow: a machine with much to do must not cause it.
+"""
 
 
 class Intake:
@@ -35,6 +38,7 @@ class Intake:
         self._channel: AbstractChannel | None = None
         self._one_at_a_time = asyncio.Lock()
         self.consumer: str | None = None
+        self._replaced: str | None = None  # the consumer before, of which something may still be on its way
         self._credit = 0  # what the consumer may still be sent
         self._linger: asyncio.TimerHandle | None = None
         self.is_watched = False
@@ -56,12 +60,13 @@ class Intake:
         return self._channel
 
     async def want(self, limit: int) -> None:
-        """Have a consumer with credit for so many more."""
+        """Have a consumer with credit for so many more, or for half of them: another one costs three questions."""
         self._stay()
         on_the_way = self._credit + len(self.ready) + len(self._doubtful) + self._judged_now
-        if self._is_consuming() and on_the_way >= limit:
+        if self._is_consuming() and 2 * on_the_way >= limit:
             return
         async with self._one_at_a_time:
+            self._replaced = self.consumer
             await self._stop(give_back=False)
             channel = await self.channel()
             self.consumer, self._credit = uuid4().hex, limit
@@ -120,17 +125,21 @@ class Intake:
                 task.cancel()
 
     async def look_for_faults(self) -> None:
-        """A consumer that the server knows nothing of is none."""
-        if self._is_consuming() and not await self._link.count(self.source, consumers=True):
-            self._link.tell("consume", "the server has no such consumer any more", queue=self.source)
-            self.consumer = None
-            self.bell.set()
+        """A consumer that the server knows nothing of is none; one that is just being begun is let be."""
+        async with self._one_at_a_time:
+            if self._is_consuming() and not await self._link.count(self.source, consumers=True):
+                self._link.tell("consume", "the server has no such consumer any more", queue=self.source)
+                await self._stop(give_back=False)
+                self.bell.set()
 
     async def _come(self, delivered: DeliveredMessage) -> None:
-        if delivered.consumer_tag != self.consumer:
+        if delivered.consumer_tag == self.consumer:
+            self._credit -= 1
+        elif (stranger := delivered.consumer_tag) is not None and stranger != self._replaced:
+            # Nobody knows that consumer any more. Left alone, it would be sent what it gives back, for ever.
+            await self._link.ask(delivered.channel.basic_cancel(stranger))
             await self._give_back([delivered])
             return
-        self._credit -= 1
         if self._judge.is_doubtful(delivered):
             self._doubtful.append(delivered)
             if self._judging is None:
@@ -173,6 +182,7 @@ class Intake:
             await self._link.ask(channel.basic_cancel(consumer))  # what comes until then has come
         self.consumer = None
         if give_back:
+            self._replaced = None
             await self._judged()
             batch = [*self.ready, *self._doubtful]
             self.ready.clear()

@@ -16,14 +16,13 @@ import aiormq
 from aiormq.abc import AbstractChannel, AbstractConnection, DeliveredMessage
 from aiormq.exceptions import (
     ChannelInvalidStateError,
-    ChannelNotFoundEntity,
     ChannelPreconditionFailed,
     PublishError,
 )
 
 from redrive.brokers.rabbitmq.address import Address
 from redrive.brokers.rabbitmq.channels import is_open
-from redrive.brokers.rabbitmq.errors import GONE, REFUSED, is_from_server, translate
+from redrive.brokers.rabbitmq.errors import GONE, REFUSED, is_from_server, is_missing, translate
 from redrive.brokers.rabbitmq.parcel import Parcel
 from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound
 from redrive.core.event import BrokerFaulted
@@ -180,7 +179,7 @@ class Link:
         answers: list[BrokerError | None] = []
         for error in found:
             ours = None if error is None else translate(error)
-            if isinstance(error, ChannelNotFoundEntity | PublishError):
+            if isinstance(error, PublishError) or (error is not None and is_missing(error)):
                 self.missing()
             if ours is not None and (isinstance(ours, BrokerUnavailable) or not isinstance(ours, BrokerError)):
                 raise ours
@@ -200,16 +199,20 @@ class Link:
             )
             for exchange, routing_key, parcel in postings
         ]
+        tasks = [asyncio.ensure_future(call) for call in calls]
         try:
-            async with asyncio.timeout(PATIENCE.total_seconds()):
-                if len(calls) == 1:
-                    return [await _outcome(calls[0])]
-                answers = await asyncio.gather(*calls, return_exceptions=True)
-        except TimeoutError:
-            if self._publisher is channel:
-                self.drop(f"no confirmation within {PATIENCE.total_seconds():.0f} s")
-            return [BrokerUnavailable("rabbitmq: no confirmation from the server")] * len(postings)
-        return [answer if isinstance(answer, BaseException) else None for answer in answers]
+            _, late = await asyncio.wait(tasks, timeout=PATIENCE.total_seconds())
+        except asyncio.CancelledError:
+            _cancel(tasks)
+            raise
+        if late:
+            _cancel(late)
+            async with self.for_a_moment():
+                pass  # the server is there, or this raises: it is the queue that does not answer
+        return [
+            _unconfirmed(posting) if task in late else _end_of(task)
+            for task, posting in zip(tasks, postings, strict=True)
+        ]
 
     async def _publishing(self) -> AbstractChannel:
         if self._publisher is None or self._publisher.is_closed or _is_down(self._publisher.connection):
@@ -235,6 +238,9 @@ class Link:
         async with self._asking() as channel:
             try:
                 ok = await self.ask(channel.queue_declare(name, passive=True))
+                if not ok.message_count and not ok.consumer_count:
+                    # A server that cannot find it out in time says so too. Twice in a row is rare.
+                    ok = await self.ask(channel.queue_declare(name, passive=True))
             except QueueNotFound:
                 return None
         return (ok.consumer_count if consumers else ok.message_count) or 0
@@ -327,18 +333,23 @@ def _is_down(connection: AbstractConnection) -> bool:
     return connection.is_closed or not connection.is_opened
 
 
-async def _outcome(call: Awaitable[object]) -> BaseException | None:
-    """How a call ended, as `gather` gives it. What a connection ends with, the client cancels: nobody else is meant."""
-    try:
-        await call
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        return error
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        return error
-    return None
+def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.add_done_callback(_looked_at)
+        task.cancel()
+
+
+def _end_of(task: asyncio.Future[Any]) -> BaseException | None:
+    """How a call failed, if it did. What waits on a connection that ends is cancelled by the client."""
+    return asyncio.CancelledError() if task.cancelled() else task.exception()
+
+
+def _unconfirmed(posting: Posting) -> BrokerError:
+    """What is to be said of a message that only its queue does not confirm."""
+    return BrokerError(
+        f"rabbitmq: {posting.routing_key!r} has confirmed nothing within {PATIENCE.total_seconds():.0f} s, and the "
+        "server is there: has this queue a leader?"
+    )
 
 
 async def _close(connection: AbstractConnection) -> None:
