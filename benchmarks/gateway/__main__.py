@@ -91,7 +91,8 @@ def _conditions(repeats: int, left_out: Sequence[str]) -> str:
         "answer at once, in a process of its own; each client in an environment of its own. Redrive has its queue, "
         "router, limits of requests and tokens, journal, metrics and dead letters on. One in flight is mostly the time "
         "of a round trip; a message here is a request. What was imported is frozen for the garbage collector before "
-        "the first request, in every client, as `redrive gateway serve` does. Ratios are taken round by round."
+        "the first request, and it looks less often, in every client, as `redrive gateway serve` does. Ratios are "
+        "taken round by round."
         f"{missing}"
     )
 

@@ -4,11 +4,11 @@ import asyncio
 import json
 import signal
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from redrive import ConfigError, Message, connect
 from redrive.brokers.memory import MemoryBroker

@@ -75,6 +75,9 @@ class Account:
         if self._journal is not None:
             row = {**self._row(ticket, status, now=now), **_error(error), "delay_ms": delay, "why": why}
             row["attempt"] = number
+            if ticket.sent_at is not None:
+                row["latency_ms"] = milliseconds(now - ticket.sent_at)
+                row["queue_ms"] = milliseconds(ticket.sent_at - ticket.ready_at)
             self._journal.write(
                 "retries", {**row, "told_ms": None if error.retry_after is None else milliseconds(error.retry_after)}
             )

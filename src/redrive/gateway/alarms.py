@@ -45,6 +45,10 @@ class Alarms:
     def __len__(self) -> int:
         return len(self._heap) - self._off
 
+    def now(self) -> datetime:
+        """The time by which they ring."""
+        return self._clock.now()
+
     def at(self, due_at: datetime, act: Callable[[], object]) -> Alarm:
         """Call `act` at `due_at`, or as soon as may be if that has passed; never before this returns."""
         alarm = Alarm(due_at, act)

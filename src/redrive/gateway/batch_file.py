@@ -1,8 +1,10 @@
 """A file of requests answered into a file of answers: again and again, until nothing is left that failed."""
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -50,10 +52,14 @@ class BatchFile:
     async def run(self, gateway: Gateway, *, progress: Callable[[Tally], None] = lambda _: None) -> Tally:
         """Send what has no answer; return how it went.
 
-        Raises `ConfigError` for a file that cannot be read or written, for two requests with one id, and for answers
-        that are none.
+        Raises `ConfigError` for a file that cannot be read or written, for two requests with one id, for answers that
+        are none, and for a file of answers that another run is writing.
         """
         asked = await asyncio.to_thread(self._asked)
+        with self._alone():
+            return await self._run(gateway, asked, progress)
+
+    async def _run(self, gateway: Gateway, asked: set[str], progress: Callable[[Tally], None]) -> Tally:
         known = await asyncio.to_thread(self._answered)
         tally = Tally(total=len(asked), before=len(asked & known))
         try:
@@ -91,6 +97,34 @@ class BatchFile:
             said = _said(response)
         out.write(msgspec.json.encode(said) + b"\n")
         out.flush()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other runs away from the file of answers, which is replaced: so a file beside it is locked.
+
+        The lock goes with its process, however that ends.
+        """
+        path = self._answers.with_name(f"{self._answers.name}.lock")
+        with self._opened_lock(path) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise self._taken() from error
+            if not os.fstat(lock.fileno()).st_nlink:  # the other run ended just now, and took it away
+                raise self._taken()
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _opened_lock(self, path: Path) -> IO[bytes]:
+        try:
+            return path.open("ab")
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def _taken(self) -> ConfigError:
+        return ConfigError(f"{self._answers}: another run writes this file: expected one at a time")
 
     def _request(self, row: dict[str, Any] | None, request_id: str) -> LLMRequest:
         if row is None:

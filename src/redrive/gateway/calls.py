@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from redrive.core.errors import AttemptTimeout, GatewayError, TransportFault
 from redrive.gateway.exchange import Exchange, Heard
 from redrive.gateway.limits import Grant
+from redrive.gateway.patience import Patience
 from redrive.gateway.surroundings import Surroundings
 from redrive.gateway.ticket import State, Ticket
 
@@ -31,7 +32,7 @@ class Call:
         self.timed_out = False
         self.alarm: Alarm | None = None
         self.beat_at: datetime | None = None  # when something came of a streamed answer
-        self.task: asyncio.Task[Sequence[Heard]] | None = None
+        self.task: asyncio.Task[None] | None = None
 
     @property
     def wanted(self) -> list[Ticket]:
@@ -64,6 +65,7 @@ class Calls:
         self._ended = ended
         self._send = exchange.send
         self._running: set[Call] = set()
+        self._patience = Patience(timeout, Call.time_out, alarms=around.alarms)
 
     def __len__(self) -> int:
         return len(self._running)
@@ -76,11 +78,20 @@ class Calls:
             ticket.call = call
             ticket.sent_at = now
             ticket.first_attempt_at = ticket.first_attempt_at or now
-        send = self._send if self._around.tracing is None or tickets[0].once else self._send_traced
-        call.task = asyncio.get_running_loop().create_task(send(tickets, partial(self._beat, call)))
         self._running.add(call)
-        call.alarm = self._around.alarms.at(now + self._timeout, partial(self._time_out, call))
-        call.task.add_done_callback(partial(self._over, call))
+        if tickets[0].channel is None:
+            self._patience.begin(call, now=now)
+        else:  # has its time anew with each bit that comes
+            call.alarm = self._around.alarms.at(now + self._timeout, partial(self._silent, call))
+        call.task = asyncio.get_running_loop().create_task(self._carry(call))
+        call.task.add_done_callback(partial(self._task_ended, call))
+
+    async def _carry(self, call: Call) -> None:
+        """Make a call. How it went is told here, and not a turn of the loop later, in most cases."""
+        tickets = call.tickets
+        beat = partial(self._beat, call) if tickets[0].channel is not None else _no_beat
+        send = self._send if self._around.tracing is None or tickets[0].once else self._send_traced
+        self._over(call, await send(tickets, beat))
 
     async def _send_traced(self, tickets: Sequence[Ticket], beat: Callable[[], None]) -> Sequence[Heard]:
         tracing = self._around.tracing
@@ -88,19 +99,27 @@ class Calls:
         with tracing.attempt([ticket.delivery() for ticket in tickets]):
             return await self._send(tickets, beat)
 
-    def _over(self, call: Call, task: asyncio.Task[Sequence[Heard]]) -> None:
+    def _task_ended(self, call: Call, task: asyncio.Task[None]) -> None:
+        if call in self._running:
+            self._over(call, _fault(call, task))
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            log.error("what a call of the gateway ended in could not be told", exc_info=error)
+
+    def _over(self, call: Call, outcome: Sequence[Heard] | GatewayError) -> None:
+        self._patience.end(call)
         self._around.alarms.call_off(call.alarm)
         self._running.discard(call)
-        self._ended(call, _outcome(call, task))
+        call.task = None  # which may have an error that knows this call
+        self._ended(call, outcome)
 
     def _beat(self, call: Call) -> None:
         call.beat_at = self._around.clock.now()
 
-    def _time_out(self, call: Call) -> None:
-        """The time of an attempt is over; an answer that comes bit by bit has it anew with each bit."""
+    def _silent(self, call: Call) -> None:
+        """The time of an attempt is over, unless something has come of its answer."""
         until = None if call.beat_at is None else call.beat_at + self._timeout
         if until is not None and until > self._around.clock.now():
-            call.alarm = self._around.alarms.at(until, partial(self._time_out, call))
+            call.alarm = self._around.alarms.at(until, partial(self._silent, call))
         else:
             call.time_out()
 
@@ -114,14 +133,17 @@ class Calls:
             await asyncio.sleep(0)  # how they ended is told in callbacks
 
 
-def _outcome(call: Call, task: asyncio.Task[Sequence[Heard]]) -> Sequence[Heard] | GatewayError:
+def _no_beat() -> None:
+    """Nobody counts the bits of an answer that comes whole."""
+
+
+def _fault(call: Call, task: asyncio.Task[None]) -> GatewayError:
+    """What a task stands for that has ended without an answer."""
     if task.cancelled():
         if call.timed_out:
             return AttemptTimeout("the answer did not arrive in time", possibly_executed=True)
         return TransportFault("the call was broken off", possibly_executed=True)
     error = task.exception()
-    if error is None:
-        return task.result()
     if isinstance(error, GatewayError):
         return error
     log.error("a call of the gateway failed in an unknown way", exc_info=error)

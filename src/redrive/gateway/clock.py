@@ -16,7 +16,7 @@ class SteadyClock:
         self._at = time.monotonic()
 
     def now(self) -> datetime:
-        return self._start + timedelta(seconds=time.monotonic() - self._at)
+        return self._start + timedelta(0, time.monotonic() - self._at)
 
     async def sleep(self, delay: timedelta) -> None:
         await asyncio.sleep(delay.total_seconds())

@@ -34,6 +34,7 @@ class Exchange:
         self._headers = self._wire.headers(key)
         base = config.base_url.rstrip("/")
         self._url = base + self._wire.path
+        self._connect_timeout = config.connect_timeout.total_seconds()
         self._batch_url = None if config.batch_path is None else base + config.batch_path
 
     def body(self, request: LLMRequest, *, stream: bool = False) -> bytes:
@@ -90,7 +91,7 @@ class Exchange:
         config, headers = self._config, self._headers
         if config.idempotency:
             headers = {**headers, "Idempotency-Key": hashlib.sha256(key.encode()).hexdigest()}
-        return Post(url, headers, body, config.connect_timeout.total_seconds(), config.max_answer_bytes)
+        return Post(url, headers, body, self._connect_timeout, config.max_answer_bytes)
 
     @staticmethod
     def _rows(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -1,15 +1,19 @@
 """The handler of a durable gateway's worker: a message is a request, and a run of it is an attempt."""
 
 import asyncio
+import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from redrive.core.attempt import load_trail
 from redrive.core.delivery import Delivery
 from redrive.core.errors import (
     DeadlineExceeded,
+    GatewayClosed,
     GatewayError,
     RateLimited,
     RequestIdConflict,
@@ -49,6 +53,8 @@ class Executor:
     is kept before its message is acked: if the process dies in between, the message comes again, finds the answer
     there, and is not sent again. Nor is one that was called off. What the handler raises is the attempt's error, by
     which the worker's policy decides; `arrived` is told of answers that are kept, `failed` of errors.
+
+    After `stop` nothing is sent any more: whatever has not been waits for its worker to take it back.
     """
 
     def __init__(
@@ -65,10 +71,44 @@ class Executor:
         self._clock = clock
         self._arrived = arrived
         self._failed = failed
+        self._stopped = False
+        self._at_work: Counter[str] = Counter()  # requests, by how many messages want them
+        self._idle = asyncio.Event()
 
     async def handle(self, message: Message, delivery: Delivery) -> None:
         """Answer the request in a message. Raises the `GatewayError` of the attempt, `GiveUp` after its deadline."""
         request = LLMRequest.from_json(message.body)
+        if not self._stopped:
+            self._at_work[request.request_id] += 1
+            try:
+                await self._answer(request, message, delivery)
+            except GatewayClosed:
+                if not self._stopped:
+                    raise
+            else:
+                return
+            finally:
+                self._ended(request.request_id)
+        await asyncio.Event().wait()  # an attempt that was not made is no failure: the worker hands the message back
+
+    async def stop(self, *, within: timedelta) -> None:
+        """Send nothing more, and wait until what was sent has been answered, or has failed. Idempotent."""
+        self._stopped = True
+        for request_id in [*self._at_work]:
+            self._gateway.withdraw(request_id)
+        if self._at_work:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within.total_seconds()):
+                    await self._idle.wait()
+
+    def _ended(self, request_id: str) -> None:
+        self._at_work[request_id] -= 1
+        if not self._at_work[request_id]:
+            del self._at_work[request_id]
+        if self._stopped and not self._at_work:
+            self._idle.set()
+
+    async def _answer(self, request: LLMRequest, message: Message, delivery: Delivery) -> None:
         if await self._has_answer(request):
             return
         try:

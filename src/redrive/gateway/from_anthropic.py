@@ -37,7 +37,7 @@ class Chunks:
         self._model = model
         self._tell_usage = usage
         self._head: Mapping[str, Any] = {}
-        self._calls: dict[Any, int] = {}  # the number of a call by the place of its block
+        self._calls: dict[str, int] = {}  # the number of a call by the place of its block
         self._usage: dict[str, Any] = {}
 
     def of(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -48,14 +48,14 @@ class Chunks:
             self._usage |= _dict(self._head.get("usage"))
             yield self._chunk({"role": "assistant", "content": ""})
         elif kind == "content_block_start" and block.get("type") == "tool_use":
-            number = self._calls[event.get("index")] = len(self._calls)
+            number = self._calls[str(event.get("index"))] = len(self._calls)
             call = _call({**block, "input": None})
             yield self._chunk({"tool_calls": [{"index": number, **call}]})
         elif kind == "content_block_delta" and delta.get("type") == "text_delta":
-            yield self._chunk({"content": delta.get("text") or ""})
+            yield self._chunk({"content": str(delta.get("text") or "")})
         elif kind == "content_block_delta" and delta.get("type") == "input_json_delta":
-            number = self._calls.get(event.get("index"), 0)
-            call = {"index": number, "function": {"arguments": delta.get("partial_json") or ""}}
+            number = self._calls.get(str(event.get("index")), 0)
+            call = {"index": number, "function": {"arguments": str(delta.get("partial_json") or "")}}
             yield self._chunk({"tool_calls": [call]})
         elif kind == "message_delta":
             self._usage |= _dict(event.get("usage"))
@@ -84,7 +84,7 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reason(told: Any) -> str | None:
-    return None if told is None else _REASONS.get(told, "stop")
+    return None if told is None else _REASONS.get(str(told), "stop")
 
 
 def _usage(told: Any) -> dict[str, int]:

@@ -2,14 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 from aiohttp import web
 
-from redrive.core.errors import GatewayError, RequestRejected
+from redrive.core.errors import GatewayClosed, GatewayError, RequestRejected
 from redrive.gateway.forms import AnthropicForm, Form
 from redrive.gateway.gateway import Gateway
 from redrive.gateway.http_errors import problem_of, status_of
@@ -41,6 +42,8 @@ class FrontDoor:
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/health", self._health)
+        self._asked: set[str] = set()
+        self._closing = False
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=5)
 
     async def __aenter__(self) -> Self:
@@ -51,6 +54,10 @@ class FrontDoor:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close. What is in flight has five seconds to be answered; what was not sent ends at once."""
+        self._closing = True
+        for request_id in [*self._asked]:
+            self._gateway.withdraw(request_id)
         await self._runner.cleanup()
 
     @property
@@ -66,10 +73,11 @@ class FrontDoor:
             body = _decoded(await call.read())
             form = self._form(body)
             request = _request(form.ask(body), call.headers)
-            if body.get("stream"):
-                async with self._gateway.stream(request) as stream:
-                    return await _streamed(call, request, stream, form)
-            answer = await self._gateway.ask(request, keep=False)
+            with self._known(request):
+                if body.get("stream"):
+                    async with self._gateway.stream(request) as stream:
+                        return await _streamed(call, request, stream, form)
+                answer = await self._gateway.ask(request, keep=False)
         except GatewayError as error:
             return _refused(error)
         return web.Response(
@@ -77,6 +85,17 @@ class FrontDoor:
             content_type=_JSON,
             headers={"X-Request-Id": answer.request_id, "X-Redrive-Attempts": str(answer.attempts)},
         )
+
+    @contextmanager
+    def _known(self, request: LLMRequest) -> Iterator[None]:
+        """While it is asked here; from the moment on in which the door closes none is."""
+        if self._closing:
+            raise GatewayClosed("the gateway is about to be closed")
+        self._asked.add(request.request_id)
+        try:
+            yield
+        finally:
+            self._asked.discard(request.request_id)
 
     def _form(self, body: Mapping[str, Any]) -> Form:
         model = str(body.get("model", ""))

@@ -195,6 +195,11 @@ class Gateway:
         """Call a request off, for all who wait for it; False if there is none under way in this process."""
         return self._router.cancel(request_id)
 
+    def withdraw(self, request_id: str) -> None:
+        """End a request as `GatewayClosed` if it is not in flight: whoever has asked is about to go."""
+        for line in self._lines.values():
+            line.withdraw(request_id)
+
     async def call_off(self, request_id: str) -> None:
         """Call a request off, also one that was persisted, wherever it is: it is neither sent later, nor a letter."""
         if self.durable is not None:
@@ -283,7 +288,7 @@ class Gateway:
         made_at = now = self._around.clock.now()
         allowed = request.deadline or (None if ask.once else line.config.deadline)
         deadline_at = None if allowed is None else made_at + allowed
-        if line.room.locked():
+        if not line.room.take():
             if not wait:
                 raise _named(GatewayBusy(f"the queue of {request.model} is full"), request)
             await self._room(line, request, deadline_at)
@@ -297,8 +302,6 @@ class Gateway:
             if joined is not None:
                 line.room.release()
                 return joined
-        else:
-            await line.room.acquire()
         future = self._router.register(request.request_id)
         line.accept(self._traced(ask).ticket(now=made_at, deadline_at=deadline_at), now=now)
         return future
@@ -311,16 +314,18 @@ class Gateway:
             return ask._replace(trace=trace)
 
     async def _room(self, line: Line, request: LLMRequest, deadline_at: datetime | None) -> None:
-        acquiring = asyncio.ensure_future(line.room.acquire())
-        alarm = None if deadline_at is None else self._around.alarms.at(deadline_at, partial(acquiring.cancel, "late"))
+        """Wait for a place in the queue."""
+        place = line.room.wait()
+        late = DeadlineExceeded("the deadline passed before there was room in the queue")
+        alarm = None if deadline_at is None else self._around.alarms.at(deadline_at, partial(_end, place, late))
         try:
-            await acquiring
-        except asyncio.CancelledError as error:
-            if acquiring.done() and not acquiring.cancelled():
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled() and place.exception() is None:
                 line.room.release()  # it was there in the very moment in which nobody wanted it any more
-            if "late" not in error.args:
-                raise
-            raise _named(DeadlineExceeded("the deadline passed before there was room in the queue"), request) from None
+            raise
+        except DeadlineExceeded:
+            raise _named(late, request) from None
         finally:
             self._around.alarms.call_off(alarm)
 
@@ -355,6 +360,11 @@ class Gateway:
     def _abandon(self, request_id: str) -> None:
         for line in self._lines.values():
             line.abandon(request_id)
+
+
+def _end(place: "asyncio.Future[None]", error: GatewayError) -> None:
+    if not place.done():
+        place.set_exception(error)
 
 
 def _named(error: GatewayError, request: LLMRequest) -> GatewayError:

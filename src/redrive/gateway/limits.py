@@ -17,12 +17,17 @@ from redrive.gateway.allowance import Allowance
 from redrive.gateway.breaker import Breaker
 from redrive.gateway.concurrency import Concurrency
 from redrive.gateway.model import ModelConfig
-from redrive.gateway.windows import MinuteWindow, Reservation
+from redrive.gateway.windows import MinuteWindow, Moment
 
 LATER: Final = datetime.max.replace(tzinfo=UTC)
 """When something else has ended: no clock knows when that will be."""
 
 _UNKNOWN_KEY: Final = 401
+_NOT_THERE: Final = 404
+_ABOUT_ALL: Final = {  # statuses that may be about one request, and the codes by which they are about all of them
+    403: frozenset({"permission_denied", "permission_error", "unsupported_country_region_territory"}),
+    404: frozenset({"model_not_found", "deploymentnotfound"}),
+}
 _QUARRELS: Final = (408, 409, 425)  # about one request, no sign of an outage
 _OVERLOADS: Final = (503, 529)
 
@@ -30,13 +35,15 @@ _OVERLOADS: Final = (503, 529)
 class Grant:
     """A call that was let through, and what was reserved for it. It is a `probe` until something is heard of it."""
 
-    __slots__ = ("probe", "requests", "started_at", "tokens")
+    __slots__ = ("counted", "paid", "probe", "requests", "started_at", "tokens")
 
-    def __init__(self, started_at: datetime, *, probe: bool) -> None:
+    def __init__(self, started_at: datetime, requests: int, tokens: int, *, probe: bool) -> None:
         self.started_at = started_at
+        self.requests = requests
+        self.tokens = tokens
         self.probe = probe
-        self.requests: Reservation | None = None
-        self.tokens: Reservation | None = None
+        self.counted: Moment | None = None  # for its requests
+        self.paid: Moment | None = None  # for its tokens
 
 
 class Limits:
@@ -76,11 +83,11 @@ class Limits:
     def start(self, requests: int, tokens: int, *, now: datetime) -> Grant:
         """A call starts."""
         self.slots.in_flight += 1
-        grant = Grant(now, probe=self.breaker.started())
+        grant = Grant(now, requests, tokens, probe=self.breaker.started())
         if self._requests is not None:
-            grant.requests = self._requests.reserve(requests, now=now)
+            grant.counted = self._requests.reserve(requests, now=now)
         if self._tokens is not None:
-            grant.tokens = self._tokens.reserve(tokens, now=now)
+            grant.paid = self._tokens.reserve(tokens, now=now)
         return grant
 
     def end(self, grant: Grant, *, spent: int | None, sent: bool, now: datetime) -> None:
@@ -88,10 +95,10 @@ class Limits:
         self.slots.in_flight -= 1
         if grant.probe:
             self.breaker.let_go(probe=True, now=now)
-        if grant.requests is not None and self._requests is not None and not sent:
-            self._requests.correct(grant.requests, 0)
-        if grant.tokens is not None and self._tokens is not None and (spent is not None or not sent):
-            self._tokens.correct(grant.tokens, spent or 0)
+        if grant.counted is not None and self._requests is not None and not sent:
+            self._requests.correct(grant.counted, -grant.requests)
+        if grant.paid is not None and self._tokens is not None and (spent is not None or not sent):
+            self._tokens.correct(grant.paid, (spent or 0) - grant.tokens)
 
     def answered(self, grant: Grant, *, now: datetime) -> bool:
         """A request was answered. True if that closes the breaker."""
@@ -130,10 +137,16 @@ def is_fault(error: GatewayError) -> bool:
 
 
 def is_refusal(error: GatewayError) -> bool:
-    """Whether the provider would refuse every other request with this key as well."""
-    if isinstance(error, RequestRejected):
-        return error.status_code == _UNKNOWN_KEY
-    return isinstance(error, QuotaExhausted)
+    """Whether the provider would refuse every other request to this model with this key as well.
+
+    A 404 without a word is no model's: the address is wrong.
+    """
+    if not isinstance(error, RequestRejected):
+        return isinstance(error, QuotaExhausted)
+    status, code = error.status_code, (error.code or "").lower()
+    if status == _UNKNOWN_KEY or (status == _NOT_THERE and not code):
+        return True
+    return code in _ABOUT_ALL.get(status or 0, ())
 
 
 def _is_overload(error: GatewayError) -> bool:

@@ -1,6 +1,5 @@
 """The line of one model: its queue, its calls, and what becomes of each request in between."""
 
-import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from redrive.core.duration import NOW
 from redrive.core.errors import GatewayClosed, GatewayError, RateLimited, RequestRejected, TransportFault
 from redrive.core.outcome import RetryLater
 from redrive.core.policy import RetryPolicy, decide
@@ -19,8 +19,10 @@ from redrive.gateway.exchange import Exchange, Heard
 from redrive.gateway.letters import LetterWriter
 from redrive.gateway.limits import LATER, Limits, is_fault
 from redrive.gateway.model import ModelConfig
+from redrive.gateway.patience import Patience
 from redrive.gateway.queue import FairQueue
 from redrive.gateway.request import LLMRequest, encode
+from redrive.gateway.room import Room
 from redrive.gateway.router import ResponseRouter
 from redrive.gateway.send_window import SendWindow
 from redrive.gateway.surroundings import Surroundings
@@ -44,15 +46,15 @@ class Desks(NamedTuple):
 class Line:
     """Moves requests of one model from the queue into calls, and from there to their end. Belongs to one event loop.
 
-    `pump` is the only place that starts calls; it is called whenever something may have changed. Every request that is
-    accepted reaches `State.DONE`, exactly once: by its answer, an error, its deadline, its caller's leaving, or the
-    end of the gateway.
+    A request that nothing holds back is sent when it is accepted; all others by `pump`, which is called whenever
+    something may have changed. Every request that is accepted reaches `State.DONE`, exactly once: by its answer, an
+    error, its deadline, its caller's leaving, or the end of the gateway.
     """
 
     def __init__(self, config: ModelConfig, policy: RetryPolicy, *, desks: Desks, around: Surroundings) -> None:
         self.config = config
         self.limits = Limits(config, told_cap=policy.told_cap)
-        self.room = asyncio.Semaphore(config.queue_size)
+        self.room = Room(config.queue_size)
         self.tickets: dict[str, Ticket] = {}
         self._policy = policy
         self._once = replace(policy, max_retries=0)
@@ -63,6 +65,7 @@ class Line:
         self._held: deque[Ticket] = deque()  # due, but beyond the retry allowance
         self._look: Alarm | None = None
         self._window = SendWindow(config.batch_size, config.batch_wait)
+        self._patience = Patience(config.deadline or NOW, self._expire, alarms=around.alarms)
         self._closed = False
 
     def asked(self, request: LLMRequest, *, stream: bool = False) -> Ask:
@@ -82,10 +85,14 @@ class Line:
         """Take a request in. Its deadline begins to count when it was made, not now."""
         self.tickets[ticket.request_id] = ticket
         if ticket.deadline_at is not None:
-            ticket.deadline_alarm = self._around.alarms.at(ticket.deadline_at, partial(self._expire, ticket))
+            self._set_deadline(ticket, ticket.deadline_at, now)
+        if self._ended_by_gate(ticket, now):
+            return
+        if self.config.batch_size == 1 and not self._queue and self.limits.closed_until(ticket.tokens, now=now) is None:
+            self._start([ticket], now)  # nobody waits, and nothing holds it back
+            return
         self._queue.put(ticket)
-        if not self._ended_by_gate(ticket, now):
-            self.pump(now)
+        self.pump(now)
 
     def abandon(self, request_id: str) -> None:
         """Nobody waits for this request any more: it leaves the queue, or its call, at once."""
@@ -95,6 +102,14 @@ class Line:
         self._desks.account.cancelled(ticket, now=self._around.clock.now())
         self._done(ticket)
         self.pump()
+
+    def withdraw(self, request_id: str) -> None:
+        """End a request that is not in flight, as if the gateway were closed: it is not to be sent any more."""
+        ticket = self.tickets.get(request_id)
+        if ticket is not None and ticket.state in (State.QUEUED, State.WAITING):
+            error = GatewayClosed("the request was withdrawn before it could be sent")
+            error.possibly_executed = ticket.possibly_executed
+            self._resolve(ticket, error, reason="closed", now=self._around.clock.now())
 
     def pump(self, now: datetime | None = None) -> None:
         """Start what may start."""
@@ -117,9 +132,7 @@ class Line:
             if again_at is not None:
                 self._look_again(again_at)
                 return
-            together = self._take(now)
-            tokens = sum(one.tokens for one in together)
-            self._calls.start(together, self.limits.start(len(together), tokens, now=now), now=now)
+            self._start(self._take(now), now)
         self._window.emptied()
 
     def stop(self) -> None:
@@ -141,6 +154,18 @@ class Line:
         self._desks.account.tell()
 
     # ------------------------------------------------------------------------------- what starts
+
+    def _set_deadline(self, ticket: Ticket, deadline_at: datetime, now: datetime) -> None:
+        """Most have the deadline of the model, and begin it in the order in which they are accepted."""
+        if ticket.request.deadline is None and ticket.accepted_at == now:
+            self._patience.begin(ticket, now=now)
+        else:
+            ticket.deadline_alarm = self._around.alarms.at(deadline_at, partial(self._expire, ticket))
+
+    def _start(self, together: Sequence[Ticket], now: datetime) -> None:
+        """Send requests in one call."""
+        tokens = together[0].tokens if len(together) == 1 else sum(one.tokens for one in together)
+        self._calls.start(together, self.limits.start(len(together), tokens, now=now), now=now)
 
     def _take(self, now: datetime) -> Sequence[Ticket]:
         """The next request; with an endpoint for many, as many more as are in the window and within the limits."""
@@ -260,9 +285,9 @@ class Line:
         ticket.possibly_executed = error.possibly_executed = ticket.possibly_executed or error.possibly_executed
         if self.limits.breaker.is_open and self.limits.breaker.refusal is None and is_fault(error):
             ticket.delay_ms = 0.0
-            self._requeue(ticket, now)  # an outage costs time, and no attempt
             why = self.limits.breaker.why or ""
             self._desks.account.retried(ticket, error, status=HELD, why=why, now=now)
+            self._requeue(ticket, now)  # an outage costs time, and no attempt
             return
         policy = self._once if ticket.once else self._policy
         decision = decide(policy, error, delivery=ticket.delivery(), now=now, random=self._around.random)
@@ -337,6 +362,7 @@ class Line:
     def _leave(self, ticket: Ticket) -> None:
         """Take the request out of wherever it is."""
         alarms = self._around.alarms
+        self._patience.end(ticket)
         alarms.call_off(ticket.deadline_alarm)
         alarms.call_off(ticket.due_alarm)
         if ticket.state is State.QUEUED:

@@ -3,8 +3,9 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
+from random import Random
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,6 +16,8 @@ from redrive.core.errors import RequestRejected
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 100  # of what was given instead of what was expected: a mistake may be a whole conversation
 _OURS: Final = frozenset({"model", "messages", "stream"})
+_CHANCE: Final = Random()  # noqa: S311 - names, not secrets; asking the system for each would cost as much as the rest
+os.register_at_fork(after_in_child=_CHANCE.seed)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -58,7 +61,7 @@ class LLMRequest:
             "model": model,
             "messages": [*messages] if isinstance(messages, list) else messages,
             "params": {} if params is None else params,
-            "request_id": os.urandom(16).hex() if request_id is None else request_id,
+            "request_id": f"{_CHANCE.getrandbits(128):032x}" if request_id is None else request_id,
             "priority": priority,
             "deadline": deadline,
             "est_tokens": est_tokens,
@@ -120,8 +123,7 @@ class Usage(NamedTuple):
         return self.input_tokens + self.output_tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LLMResponse:
+class LLMResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A model's answer. `raw` is the provider's, whole.
 
     `attempts` counts the one that succeeded. `latency_ms` is the time of that attempt, `queue_ms` the time from when
@@ -134,14 +136,18 @@ class LLMResponse:
     text: str
     finish_reason: str = ""
     usage: Usage | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    raw: Mapping[str, Any] = msgspec.field(default_factory=dict)
     attempts: int = 1
     provider_request_id: str = ""
     latency_ms: float = 0.0
     queue_ms: float = 0.0
     total_ms: float = 0.0
     possibly_executed: bool = False
-    fingerprint: str = field(default="", repr=False)
+    fingerprint: str = ""
+
+    def __repr__(self) -> str:
+        shown = ((name, getattr(self, name)) for name in self.__struct_fields__ if name not in ("raw", "fingerprint"))
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
     def to_json(self) -> bytes:
         """The whole answer, to be kept."""

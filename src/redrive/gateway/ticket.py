@@ -16,7 +16,7 @@ from redrive.gateway.streams import Channel
 
 GROUP: Final = "gateway"
 
-_MILLISECOND: Final = timedelta(milliseconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class State(Enum):
@@ -124,7 +124,7 @@ class Ask(NamedTuple):
 
 def milliseconds(length: timedelta) -> float:
     """A length of time as the journal tells it."""
-    return round(length / _MILLISECOND, 3)
+    return length // _MICROSECOND / 1000
 
 
 def headers_of(request: LLMRequest) -> Headers:

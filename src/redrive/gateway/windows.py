@@ -1,4 +1,4 @@
-"""A limit per minute that holds in every minute: what was sent in the last one is remembered, one by one."""
+"""A limit per minute that holds in every minute: what was sent in the last one is remembered, moment by moment."""
 
 from collections import deque
 from datetime import datetime, timedelta
@@ -7,15 +7,18 @@ from typing import Final
 SPAN: Final = timedelta(seconds=61)
 """A minute, and a second for those that are long on their way: the provider counts when they arrive."""
 
+MOMENT: Final = timedelta(milliseconds=100)
+"""What is taken within so long is remembered as one: a busy minute has thousands of requests, and 600 moments."""
 
-class Reservation:
-    """So much of the limit, taken at its time. The amount is corrected when the real one is known."""
 
-    __slots__ = ("amount", "at")
+class Moment:
+    """What was taken of a limit between two times: so much counts until a minute after the later one."""
 
-    def __init__(self, amount: int, at: datetime) -> None:
-        self.amount = amount
-        self.at = at
+    __slots__ = ("amount", "began_at", "ended_at")
+
+    def __init__(self, now: datetime) -> None:
+        self.amount = 0
+        self.began_at = self.ended_at = now
 
 
 class MinuteWindow:
@@ -23,29 +26,34 @@ class MinuteWindow:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._taken: deque[Reservation] = deque()
+        self._taken: deque[Moment] = deque()
         self._sum = 0
 
     def room_at(self, amount: int, *, now: datetime) -> datetime | None:
         """None if there is room for `amount` now, else the earliest time to ask again."""
-        while self._taken and self._taken[0].at + SPAN <= now:
-            self._sum -= self._taken.popleft().amount
-        if self._sum + amount <= self.limit or not self._taken:
+        taken = self._taken
+        while taken and taken[0].ended_at + SPAN <= now:
+            self._sum -= taken.popleft().amount
+        if self._sum + amount <= self.limit or not taken:
             return None
-        return self._taken[0].at + SPAN
+        return taken[0].ended_at + SPAN
 
-    def reserve(self, amount: int, *, now: datetime) -> Reservation:
-        """Take so much of it."""
-        taken = Reservation(amount, now)
-        self._taken.append(taken)
+    def reserve(self, amount: int, *, now: datetime) -> Moment:
+        """Take so much of it; return the moment that it counts for."""
+        taken = self._taken
+        if not taken or now - taken[-1].began_at >= MOMENT:
+            taken.append(Moment(now))
+        moment = taken[-1]
+        moment.ended_at = now
+        moment.amount += amount
         self._sum += amount
-        return taken
+        return moment
 
-    def correct(self, taken: Reservation, amount: int) -> None:
-        """It was another amount than was reserved."""
-        if self._taken and taken.at >= self._taken[0].at:  # it still counts
-            self._sum += amount - taken.amount
-        taken.amount = amount
+    def correct(self, moment: Moment, more: int) -> None:
+        """It was so much more than was reserved then, or less."""
+        if self._taken and moment.began_at >= self._taken[0].began_at:  # it still counts
+            self._sum += more
+        moment.amount += more
 
     @property
     def used(self) -> int:

@@ -123,8 +123,11 @@ def _usage(raw: Mapping[str, Any], read: str, written: str) -> Usage | None:
     usage = raw.get("usage")
     if not isinstance(usage, dict):
         return None
-    numbers = [usage.get(name) for name in (read, written)]
-    return Usage(*(value if type(value) is int and value >= 0 else 0 for value in numbers))
+    return Usage(_count(usage.get(read)), _count(usage.get(written)))
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
 
 
 WIRES: Final[Mapping[str, Wire]] = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from redrive.clock import SystemClock
+from redrive.core.duration import NOW
 from redrive.core.errors import ConfigError
 from redrive.core.ports import Clock, EventSink
 from redrive.core.ports.answers import Answers
@@ -17,7 +18,7 @@ from redrive.observe.event_log import EventLog
 from redrive.wiring.counting import REDIS_SCHEMES
 from redrive.wiring.files import sqlite_path
 from redrive.worker.consumer import Consumer, Treatment
-from redrive.worker.crew import Crew, Duty
+from redrive.worker.crew import GRACE, Crew, Duty
 from redrive.worker.outcomes import Surroundings
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
     """Answer the requests of a durable gateway, in this process, for as long as the block lasts.
 
     It is a worker like any other, whose handler makes one attempt: retries, leases, crashes and letters are its own.
+    At the end what is in flight has 25 seconds to be answered; what has not been sent is handed back at once.
     Events go to `sink`, by default to the log. Raises `ConfigError` for a gateway without a broker.
     """
     from redrive.gateway.executor import Executor, consumer_options
@@ -62,7 +64,7 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
     ]
     told = Bus(gateway.hear, EventLog() if sink is None else sink.emit)
     around = Surroundings(durable.clock, told, Random(), tracing=durable.tracing)  # noqa: S311 - jitter, not secrets
-    crew = Crew(durable.broker, consumers, duty=Duty(group=GROUP), around=around)
+    crew = Crew(durable.broker, consumers, duty=Duty(group=GROUP, grace=NOW), around=around)
     telling = None
     try:
         await crew.start()
@@ -72,4 +74,5 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
     finally:
         if telling is not None:
             telling.cancel()
+        await executor.stop(within=GRACE)
         await crew.stop()

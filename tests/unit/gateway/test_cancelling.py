@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import logging
 from pathlib import Path
 from random import Random
@@ -17,6 +18,8 @@ from redrive.core.errors import (
 )
 from redrive.core.reason import Reason
 from redrive.gateway import Gateway, LLMResponse, Post, Reply
+from redrive.gateway.calls import Call
+from redrive.gateway.ticket import Ticket
 from redrive.testing import RecordingDeadLetterQueue
 from tests.unit.gateway.stage import Provider, Stage, a_model, a_request, answer, kinds, on_stage, refusal, rows
 
@@ -323,9 +326,12 @@ async def test_nothing_of_a_request_stays_behind() -> None:
         futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(20)])
         await stage.end(*futures)
         await stage.pass_time(2)  # after which the counts were told
+        gc.collect()
 
-        assert len(stage.gateway._around.alarms) == 0  # noqa: SLF001
+        assert [one for one in gc.get_objects() if isinstance(one, Ticket | Call)] == []
         assert stage.gateway._router.pending() == []  # noqa: SLF001
+        await stage.pass_time(600)  # the longest that a request may take: then somebody looks, and finds none
+        assert len(stage.gateway._around.alarms) == 0  # noqa: SLF001
 
 
 async def test_drain_waits_for_everything() -> None:

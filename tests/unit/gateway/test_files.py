@@ -225,3 +225,38 @@ async def test_a_run_that_is_cancelled_keeps_its_answers(tmp_path: Path) -> None
             await running
 
     assert [row["request_id"] for row in lines(tmp_path / "a.jsonl")] == ["r1"]
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
+    requests.write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+    go = asyncio.Event()
+
+    async def slowly(_: Post) -> Reply:
+        await go.wait()
+        return answer()
+
+    async with on_stage(Provider(always=slowly)) as stage:
+        first = asyncio.create_task(BatchFile(requests, answers, model="fast").run(stage.gateway))
+        while not stage.provider.posts:  # noqa: ASYNC110 - read by a thread
+            await asyncio.sleep(0.001)
+        with pytest.raises(ConfigError, match=r"answers.jsonl: another run writes this file"):
+            await BatchFile(requests, answers, model="fast").run(stage.gateway)
+        go.set()
+
+        assert (await first).answered == 1
+        assert (await BatchFile(requests, answers, model="fast").run(stage.gateway)).before == 1
+    assert names_in(tmp_path) == ["answers.jsonl", "requests.jsonl"]
+
+
+async def test_a_lock_that_a_dead_run_has_left_keeps_nobody_out(tmp_path: Path) -> None:
+    requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
+    requests.write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+    (tmp_path / "answers.jsonl.lock").touch()
+
+    async with on_stage(Provider()) as stage:
+        assert (await BatchFile(requests, answers, model="fast").run(stage.gateway)).answered == 1

@@ -85,7 +85,7 @@ def test_what_was_reserved_is_corrected() -> None:
     taken = window.reserve(90, now=NOW)
     assert window.room_at(20, now=NOW) == NOW + timedelta(seconds=61)
 
-    window.correct(taken, 30)
+    window.correct(taken, 30 - 90)
     assert window.room_at(20, now=NOW) is None
     assert window.used == 30
 

@@ -1,3 +1,4 @@
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from redrive.core.errors import (
 from redrive.core.event import BatchSettled, HandlerFailed, LetterWritten
 from redrive.core.policy import RetryPolicy
 from redrive.core.reason import Reason
-from redrive.gateway import LLMRequest, Reply
+from redrive.gateway import LLMRequest, Post, Reply
 from tests.unit.gateway.stage import JSON, Provider, a_request, answer, kinds, on_stage, refusal, rows
 
 
@@ -125,6 +126,51 @@ async def test_quota_fails_fast_and_closes_the_scope_with_one_probe_at_a_time() 
         await stage.error(a_request("r3"))  # the probe
         await stage.error(a_request("r4"))
         assert len(stage.provider.posts) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "opens"),
+    [
+        (401, "", True),
+        (403, "permission_error", True),
+        (403, "PERMISSION_DENIED", True),
+        (403, "", False),
+        (403, "content_policy_violation", False),
+        (404, "", True),
+        (404, "model_not_found", True),
+        (404, "DeploymentNotFound", True),
+        (404, "file_not_found", False),
+        (400, "model_not_found", False),
+    ],
+)
+async def test_what_would_be_refused_to_everybody_opens_the_breaker_at_once(
+    status: int, code: str, *, opens: bool
+) -> None:
+    async with on_stage(Provider(refusal(status, code))) as stage:
+        await stage.error(a_request("r1"))
+        assert (stage.gateway.stats()["fast"].breaker is not None) == opens
+
+        if opens:
+            assert (await stage.error(a_request("r2"))).status_code == status
+            assert len(stage.provider.posts) == 1
+        else:
+            assert (await stage.ask(a_request("r2"))).text == "hello"
+
+
+async def test_a_row_of_a_retry_says_how_long_the_attempt_waited_and_took(tmp_path: Path) -> None:
+    async def silent(_: Post) -> Reply:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with on_stage(Provider(always=silent), attempt_timeout="3s", concurrency=1, log_dir=tmp_path) as stage:
+        futures = await stage.gateway.submit_many([a_request("r1"), a_request("r2")])
+        await stage.pass_time(6)
+        for future in futures:
+            future.cancel()
+        await stage.settle()
+
+    told = [(row["request_id"], row["queue_ms"], row["latency_ms"]) for row in rows(tmp_path, "retries")]
+    assert told == [("r1", 0.0, 3000.0), ("r2", 3000.0, 3000.0)]
 
 
 async def test_a_scope_that_was_refused_opens_with_the_first_answer() -> None:

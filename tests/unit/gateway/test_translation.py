@@ -147,11 +147,21 @@ def test_an_answer_is_said_back(told: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [{}, {"type": "message_start", "message": 5}, {"type": "message_delta", "usage": 5, "delta": 5}, {"type": "ping"}],
+    [
+        {},
+        {"type": "message_start", "message": 5},
+        {"type": "message_delta", "usage": 5, "delta": 5},
+        {"type": "message_delta", "delta": {"stop_reason": [{}]}},
+        {"type": "content_block_start", "index": {}, "content_block": {"type": "tool_use", "id": [], "name": {}}},
+        {"type": "content_block_delta", "index": [], "delta": {"type": "input_json_delta", "partial_json": [1]}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": {"a": 1}}},
+        {"type": "ping"},
+    ],
 )
 def test_a_strange_event_is_no_trouble(event: dict[str, Any]) -> None:
     assert len([*Chunks(model="fast", usage=True).of(event)]) <= 1
-    assert from_anthropic({"content": 5, "usage": {"input_tokens": "many"}}, model="m")["usage"]["total_tokens"] == 0
+    strange = {"content": 5, "usage": {"input_tokens": "many"}, "stop_reason": {"a": []}}
+    assert from_anthropic(strange, model="m")["usage"]["total_tokens"] == 0
 
 
 def test_an_answer_in_one_piece_is_one_chunk_in_both_forms() -> None:
