@@ -70,6 +70,25 @@ def test_what_letters_hold_is_text_everywhere(browser: Browser, served: tuple[st
         visitor.sees("<img src=x onerror=")
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_however_long_a_name_is_its_value_can_be_read_beside_it(
+    browser: Browser, served: tuple[str, Stock], look: str
+) -> None:
+    url, found = served
+    options: Any = LOOKS[look]
+    with visiting(browser, url, **options) as visitor:
+        page = visitor.go(f"/letters/{found.hostile}")
+        rooms = page.locator("dl.facts").evaluate_all(
+            "(all) => all.map((one) => [one.clientWidth, one.scrollWidth,"
+            " Math.min(...[...one.querySelectorAll('dd')].map((value) => value.clientWidth))])"
+        )
+
+    assert len(rooms) >= 2
+    for there, taken, narrowest in rooms:
+        assert taken <= there
+        assert narrowest >= there / 2
+
+
 def test_a_letter_is_revealed_on_record_and_only_when_asked(browser: Browser, served: tuple[str, Stock]) -> None:
     url, found = served
     with visiting(browser, url) as visitor:

@@ -29,6 +29,7 @@ class Scene:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     shop = ChargingShop(tmp_path, broker="sqlite:///redrive.db", store="sqlite:///letters.db")
     with shop.service() as api:
+        until(api.is_ready, what="the door is open")
         yield Scene(shop, api)
 
 

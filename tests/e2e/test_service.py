@@ -55,7 +55,7 @@ def test_a_store_that_cannot_be_opened_at_the_start_is_waited_for(tmp_path: Path
     with shop.service("--broker", empty_redis, "--queue", "orders", "--store", "sqlite:///data/letters.db") as api:
         until(lambda: api.readiness()["store"] != "ok", what="told")
         assert ask(empty_redis, "XLEN", "orders:dlq") == 1
-        assert api.client.get("/api/v1/dlq/messages").status_code in (401, 503)
+        assert api.client.get("/api/v1/dlq/messages").status_code == 503
 
         (tmp_path / "data").mkdir()
         until(api.is_ready, what="ready")

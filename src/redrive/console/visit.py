@@ -24,7 +24,7 @@ from redrive.console import render, session
 from redrive.console.origin import demand_own_page
 from redrive.door.guard import recognised
 from redrive.service import Service
-from redrive.triage.access import LOCAL, Caller
+from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
 
 SAID = "redrive-said"
@@ -122,9 +122,7 @@ async def caller_of(request: Request) -> Caller | None:
     if not hasattr(request.state, "caller"):
         secret = session.secret_in(request)
         found = None if secret is None else await recognised(request.app.state.service, secret)
-        if found is None and not request.app.state.guard.needs_token:
-            found = LOCAL
-        request.state.caller = found
+        request.state.caller = found or request.app.state.guard.stranger()
     known: Caller | None = request.state.caller
     return known
 

@@ -14,6 +14,8 @@ from redrive.service import ANSWER_WITHIN, Service
 from redrive.triage.access import any_issued
 
 LOOK = timedelta(seconds=2)
+SOON = timedelta(milliseconds=100)  # while nobody knows
+OPENED_WITHIN = 10.0  # seconds, of a store that may have to be brought up to date first
 
 Furnish = Callable[[Service, Guard, Audience], Mapping[str, ASGIApp]]
 """Makes the apps that answer, by what the paths of each begin with; the empty one answers all the rest."""
@@ -37,13 +39,14 @@ class Entrance:
     """An ASGI app. The first token that is issued while the service runs is noticed within two seconds.
 
     From then on one is asked for, whatever becomes of it, and who listens without one is sent away. While nobody knows
-    whether there is a token, because the store is away, one is asked for too.
+    whether there is a token, because the store is away, who comes without one is told to try again.
     """
 
     def __init__(self, service: Service, furnish: Furnish, *, loopback: bool) -> None:
         self._service = service
         self._loopback = loopback
-        self._guarded = Rooms(service, furnish, guard=Guard(needs_token=True))
+        self._guard = Guard(needs_token=True, is_sure=not loopback)
+        self._guarded = Rooms(service, furnish, guard=self._guard)
         self._open = Rooms(service, furnish, guard=Guard(needs_token=False)) if loopback else self._guarded
         self.needs_token = True
 
@@ -57,7 +60,7 @@ class Entrance:
         if not self._loopback:
             yield
             return
-        await self._look()
+        await self._look(within=OPENED_WITHIN)
         watching = asyncio.create_task(self._keep_looking())
         try:
             yield
@@ -72,13 +75,14 @@ class Entrance:
 
     async def _keep_looking(self) -> None:
         while True:
-            await self._service.clock.sleep(LOOK)
-            await self._look()
+            await self._service.clock.sleep(LOOK if self._guard.is_sure else SOON)
+            await self._look(within=ANSWER_WITHIN)
 
-    async def _look(self) -> None:
+    async def _look(self, *, within: float) -> None:
         with contextlib.suppress(StoreError, TimeoutError):  # what is known stays so
-            async with asyncio.timeout(ANSWER_WITHIN):
+            async with asyncio.timeout(within):
                 issued = await any_issued(self._service.store)
             if issued and not self.needs_token:
                 self._open.audience.close()
             self.needs_token = issued
+            self._guard.is_sure = True

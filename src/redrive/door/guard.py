@@ -16,23 +16,32 @@ from redrive.service import Service
 from redrive.triage.access import LOCAL, Caller, recognise
 
 BEARER = "bearer "
+NO_ANSWER = "the store, which knows the tokens, does not answer"
 NOT_RECOGNISED = "this needs a token that is valid: Authorization: Bearer rdt_…"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Guard:
     """How callers are told apart. Without `needs_token` one without a token is `local`, an admin: only on loopback.
 
-    A token that is given must be valid all the same.
+    A token that is given must be valid all the same. `is_sure` says whether it is known that tokens are needed: that
+    is asked of the store, which may be away.
     """
 
     needs_token: bool
+    is_sure: bool = True
+
+    def stranger(self) -> Caller | None:
+        """Who somebody without a token is; None if they need one. Raises `StoreUnavailable` while nobody knows."""
+        if not self.is_sure:
+            raise StoreUnavailable(NO_ANSWER)
+        return None if self.needs_token else LOCAL
 
     async def caller(self, request: HTTPConnection, service: Service) -> Caller:
         """Who is calling, by their token. Raises `HTTPException` 401, and `StoreUnavailable`."""
         given = request.headers.getlist("authorization")
-        if not given and not self.needs_token:
-            return LOCAL
+        if not given and (stranger := self.stranger()):
+            return stranger
         if len(given) == 1 and given[0].lower().startswith(BEARER):
             caller = await recognised(service, given[0][len(BEARER) :].strip())
             if caller is not None:
@@ -46,7 +55,7 @@ async def recognised(service: Service, secret: str) -> Caller | None:
         return await recognise(service.store, secret, service.clock.now())
     except StoreError as error:
         # Without what it says: whoever asks has not shown yet that they may know where the store is.
-        raise StoreUnavailable("the store, which knows the tokens, does not answer") from error
+        raise StoreUnavailable(NO_ANSWER) from error
 
 
 class LoopbackOnly:

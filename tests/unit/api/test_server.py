@@ -300,8 +300,19 @@ async def _noticed(bench: Bench, entrance: Entrance) -> None:
         await asyncio.sleep(0)
 
 
-async def test_while_the_store_is_away_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_while_nobody_knows_whether_there_is_a_token_strangers_are_told_to_try_again() -> None:
     bench = Bench()
     entrance = Entrance(Service(store=bench.store, brokers={}, clock=bench.clock), furnish, loopback=True)
+    async with served(entrance) as port:
+        before = [await _status(port, path) for path in ("/healthz", "/api/v1/letters", "/letters")]
+        async with entrance.watched():
+            after = [await _status(port, path) for path in ("/healthz", "/api/v1/letters", "/letters")]
 
-    assert entrance.needs_token
+    assert before == [b"200", b"503", b"503"]
+    assert after == [b"200", b"200", b"200"]
+
+
+async def _status(port: int, path: str) -> bytes:
+    async with connected(port) as client:
+        await client.say(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+        return (await client.reader.readline()).split()[1]

@@ -1,15 +1,18 @@
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from redrive.core.access import Role
 from redrive.core.errors import StoreUnavailable
-from redrive.core.stored import Collected, StoredLetter
+from redrive.core.query import Query
+from redrive.core.stored import Collected, Page, StoredLetter
 from redrive.core.wire import from_json
 from redrive.triage import export, letters
 from tests.unit.api.stage import Stage
 
+EVER = datetime.max.replace(tzinfo=UTC)
 JSON_LINES = {"Content-Type": "application/jsonl"}
 
 
@@ -48,32 +51,34 @@ async def test_an_export_reads_large_letters_one_at_a_time(monkeypatch: pytest.M
     async with Stage() as stage:
         await stage.collect(40, payload=b"x" * 1001)
         await stage.collect(20, prefix="small", payload=b"x")
-        read, get_many = list[int](), stage.store.get_many
+        read, store_read = list[int](), stage.store.read
 
-        async def watched(letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
-            read.append(len(letter_ids))
-            return await get_many(letter_ids)
+        async def watched(query: Query, **page: Any) -> Page[StoredLetter]:
+            found = await store_read(query, **page)
+            read.append(len(found.rows))
+            return found
 
-        monkeypatch.setattr(stage.store, "get_many", watched)
+        monkeypatch.setattr(stage.store, "read", watched)
         found = (await exported(stage)).splitlines()
 
         assert len(found) == sum(read) == 60
-        assert max(read) <= letters.AT_ONCE
-        assert read[-10:] == [1] * 10
+        assert read == [21, *[1] * 39]
 
 
 async def test_letters_that_go_while_they_are_exported_are_left_out_and_no_other_is_told_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(letters, "AT_ONCE", 1)
+    monkeypatch.setattr(letters, "ENOUGH", 1)
     async with Stage() as stage:
         await stage.collect(3)
-        get_many = stage.store.get_many
+        read = stage.store.read
 
-        async def gone(letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
-            return await get_many([name for name in letter_ids if name != "letter-1"])
+        async def going(query: Query, **page: Any) -> Page[StoredLetter]:
+            found = await read(query, **page)
+            await stage.store.purge(Query(text="letter-1"), before=EVER, limit=1, act=stage.desk.act("letters.purge"))
+            return found
 
-        monkeypatch.setattr(stage.store, "get_many", gone)
+        monkeypatch.setattr(stage.store, "read", going)
         found = [from_json(line).letter_id for line in (await exported(stage)).splitlines()]
 
         assert found == ["letter-2", "letter-0"]

@@ -33,7 +33,7 @@ def living_service(
         nonlocal url
         sockets = listen("127.0.0.1", 0)
         async with open_service(settings) as service:
-            entrance = Entrance(service, furnish, loopback=True)
+            entrance = Entrance(service, furnish, loopback=not needs_token)
             entrance.needs_token = needs_token
             async with serving(entrance, sockets):
                 url = f"http://127.0.0.1:{port_of(sockets)}"

@@ -231,15 +231,12 @@ def unsettled(query: LetterQuery) -> LetterQuery:
 async def _found(desk: Desk, query: LetterQuery, *, limit: int, after: str | None) -> Page[StoredLetter]:
     """A page of letters, whole but for edits, as full as can be had within a bound of looks and of bytes."""
     found: list[StoredLetter] = []
-    last: Sequence[StoredLetter] = ()
     size = 0
     for _ in range(LOOKS):
-        number = min(limit - len(found), letters.portion(last))
-        page = await asked(letters.find(desk, query, limit=number, after=after))
-        some = await letters.whole(desk, page.rows)
-        size += sum(map(letters.weight, some))
-        found += [replace(stored, edits=()) for stored in some]
-        last, after = some or last, page.after
+        page = await asked(letters.read(desk, query, limit=limit - len(found), after=after))
+        size += sum(stored.size for stored in page.rows)
+        found += [replace(stored, edits=()) for stored in page.rows]
+        after = page.after
         if after is None or len(found) >= limit or size >= letters.ENOUGH:
             break
     return Page(found, after)
