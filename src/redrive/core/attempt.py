@@ -17,6 +17,7 @@ _ROOM = 72  # for type, code, node and message: with names and times that makes 
 _LEAST = 24
 _ENDED: Final = b'"ended_at":"'
 _ROW: Final = b'{"number":'  # how a row begins, and nothing else: inside a text the quotes are escaped
+_FEW: Final = KEPT * 64  # bytes: no row is as short as 64, so in a trail of so many there are fewer than are kept
 
 _quoted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _escaped = json.JSONEncoder(separators=(",", ":")).encode
@@ -149,14 +150,15 @@ def append_attempt(raw: bytes, attempt: Attempt) -> bytes:
     """
     if not raw:
         return b"[" + _dump(attempt) + b"]"
-    small = len(raw) - raw.rfind(_ROW) <= _SIZE + 1
+    small = len(raw) <= _SIZE or len(raw) - raw.rfind(_ROW) <= _SIZE + 1
     if not (small and raw.startswith(_ROW, 1) and raw.endswith(b"}]")):
         return dump_trail(extend_trail(load_trail(raw), attempt))
     earlier = raw[:-1]
-    for _ in range(earlier.count(_ROW) - KEPT + 1):
-        second = earlier.index(_ROW, 2)
-        earlier = earlier[:second] + earlier[earlier.index(_ROW, second + 1) :]
-    return earlier + b"," + _dump(attempt) + b"]"
+    if len(raw) > _FEW:
+        for _ in range(earlier.count(_ROW) - KEPT + 1):
+            second = earlier.index(_ROW, 2)
+            earlier = earlier[:second] + earlier[earlier.index(_ROW, second + 1) :]
+    return b"".join((earlier, b",", _dump(attempt), b"]"))
 
 
 def close_trail(raw: bytes, attempt: Attempt) -> EncodedTrail:
@@ -207,12 +209,13 @@ def from_rows(rows: Any) -> Trail:
 
 def _dump(attempt: Attempt) -> bytes:
     """One row of a trail, as `to_rows` has it: JSON made by hand costs half, and each failure makes some."""
-    started, ended = instant_text(attempt.started_at), instant_text(attempt.ended_at)
-    return f'{{"number":{attempt.number},"started_at":"{started}","ended_at":"{ended}"{_said(*attempt[3:])}'.encode()
+    number, started_at, ended_at = attempt[:3]
+    started, ended, said = instant_text(started_at), instant_text(ended_at), _said(attempt[3:])
+    return f'{{"number":{number},"started_at":"{started}","ended_at":"{ended}"{said}'.encode()
 
 
 @lru_cache(maxsize=64)
-def _said(*said: Any) -> str:
+def _said(said: tuple[Any, ...]) -> str:
     """The end of a row, which is the same for most of what fails in heaps; in ASCII if UTF-8 cannot say it."""
     row = _told(*said)
     text = _quoted(row)

@@ -47,17 +47,17 @@ def user_frame(traceback: TracebackType | None) -> str:
     The innermost frame of the user's code. Without one (an application installed like a library): the outermost
     frame of an installed package; without that, the innermost of all.
     """
-    steps = []
+    innermost = of_user = of_package = None
     while traceback is not None:
-        steps.append(traceback)
+        innermost = traceback.tb_frame
+        owner = _owner(innermost.f_code.co_filename)
+        if owner == "user":
+            of_user = innermost
+        elif owner == "package":
+            of_package = of_package or innermost
         traceback = traceback.tb_next
-    for step in reversed(steps):
-        if _owner(step.tb_frame.f_code.co_filename) == "user":
-            return _name(step.tb_frame)
-    for step in steps:
-        if _owner(step.tb_frame.f_code.co_filename) == "package":
-            return _name(step.tb_frame)
-    return _name(steps[-1].tb_frame) if steps else ""
+    frame = of_user or of_package or innermost
+    return "" if frame is None else _name(frame)
 
 
 def module_name(names: dict[str, Any], *, file: str = "") -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _SECOND: Final = len("2026-01-31T12:00:00")
+_THREE: Final = tuple(f"{number:03d}" for number in range(1000))
 
 
 def instant_text(instant: datetime) -> str:
@@ -14,7 +15,7 @@ def instant_text(instant: datetime) -> str:
         return instant.isoformat()
     past = instant - _EPOCH
     text, micros = _second(past.days, past.seconds), past.microseconds
-    return f"{text}.{micros:06d}+00:00" if micros else f"{text}+00:00"
+    return f"{text}.{_THREE[micros // 1000]}{_THREE[micros % 1000]}+00:00" if micros else f"{text}+00:00"
 
 
 @lru_cache(maxsize=64)

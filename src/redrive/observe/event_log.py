@@ -104,6 +104,7 @@ _LETTER = (
     *("letter_id", "trace_id", "generation", "reason", "error_type", "error_code", "user_id"),
     *("fingerprint", "payload_sha256"),
 )
+_REFUSED = ("letter_id", "trace_id", "reason", "error_type", "error_code")
 _SAID_AS = {"retry_in": "delay"}
 
 
@@ -126,7 +127,7 @@ class EventLog:
             fields |= {"letters": len(event.letters)}
         elif isinstance(event, LetterRefused) and event.letter is not None:
             letter = event.letter
-            fields |= {"letter_id": letter.letter_id, "trace_id": letter.trace_id, "reason": letter.reason}
+            fields |= {name: getattr(letter, name) for name in _REFUSED}
         shown = {name: value for name, value in fields.items() if value not in ("", None, {})}
         log.log(line.level, Said(line.text, shown))
 

@@ -224,7 +224,7 @@ def _value(letter: DeadLetter, label: str) -> str:
 
 def _error(letter: DeadLetter | None) -> tuple[str, str, str]:
     """The labels that say what a letter died of."""
-    return ("", "", "") if letter is None else (letter.reason.value, letter.error_type, letter.error_code or "")
+    return ("", "", "") if letter is None else (letter.reason, letter.error_type, letter.error_code or "")
 
 
 def serve_metrics(registry: CollectorRegistry, port: int, *, host: str = "127.0.0.1") -> Callable[[], None]:

@@ -98,23 +98,26 @@ class Account:
         dead: list[Settlement] = []
         tried: Counter[int] = Counter()
         late_by: list[float] = []
+        retried, done = 0, SettleStatus.DONE
         for item, (status, _, _) in others:
-            delivery = item.delivery
-            if delivery.due_at is not None:  # by the broker's clock, which may be ahead of ours
-                late_by.append(max((delivery.received_at - delivery.due_at).total_seconds(), 0.0))
+            delivery, outcome = item.delivery, item.outcome
+            due_at = delivery.due_at
+            if due_at is not None:  # by the broker's clock, which may be ahead of ours
+                late_by.append(max((delivery.received_at - due_at).total_seconds(), 0.0))
             if item.trail and status in _CARRIED_OUT:
                 again.append(item)
-            if status is not SettleStatus.DONE:
+            if status is not done:
                 ends[status.value] += 1
                 if status is SettleStatus.LOST:
                     self.lost(delivery.message.id)
-            elif isinstance(item.outcome, RetryLater):
-                ends["retried"] += 1
-            elif isinstance(item.outcome, GiveUp):
+            elif isinstance(outcome, RetryLater):
+                retried += 1
+            elif isinstance(outcome, GiveUp):
                 dead.append(item)
             else:
                 ends["acked"] += 1
                 tried[delivery.failures + delivery.crashes] += 1
+        ends["retried"] = retried
         del tried[0]
         letters = self._letters(dead)
         told = {"again": again, "letters": letters, "after_failures": tried, "late_by": late_by}

@@ -13,7 +13,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.event import HandlerFailed, MessageDropped
 from redrive.core.failure import Failure, words_of
 from redrive.core.keeping import STAGE
-from redrive.core.letter import DeadLetter, Source, payload_hash, write_letter
+from redrive.core.letter import DeadLetter, Letters, Source, payload_hash
 from redrive.core.message import Message, as_headers
 from redrive.core.outcome import ACK, GiveUp, RetryLater, Settlement
 from redrive.core.policy import Decision, Decisions, decide_start
@@ -64,6 +64,8 @@ log = logging.getLogger(__name__)
 
 UNJUDGED: Final = timedelta(seconds=30)
 
+_new: Final = tuple.__new__  # every failure makes two tuples, whose own constructors cost three times as much
+
 _NOT_STARTED: Mapping[Reason, type[GiveUp]] = {
     Reason.WORKER_CRASH: WorkerCrash,
     Reason.EXPIRED: Expired,
@@ -109,7 +111,8 @@ class Outcomes:
         self.plain = self._treatment.accept is None and self._treatment.output is None
         self.has_budget = self._treatment.retry.budget is not None
         self._decisions = Decisions(self._treatment.retry)
-        self._context, self._masked, self._keep = keeping_of(self._treatment, cipher=around.cipher)
+        context, self._masked, self._keep = keeping_of(self._treatment, cipher=around.cipher)
+        self._letters = Letters(source, context)
         self.untold = 0
         self.tracing = around.tracing
 
@@ -179,24 +182,20 @@ class Outcomes:
             return Release(delivery)
         outcome = decision.outcome
         failure = None if isinstance(outcome, RetryLater) else Failure.of(error, stack=self._treatment.stack)
-        error_type, error_message, error_code = words_of(error) if failure is None else failure[:3]
-        attempt = Attempt(
-            delivery.attempt,
-            now - timedelta(seconds=took),
-            now,
-            error_type,
-            self._masked(error_message),
-            error_code,
-            False,  # noqa: FBT003 - crash; by place, for every failure
-            self._source.node,
-            delivery.generation,
-        )
+        attempt = self._attempt(delivery, words_of(error) if failure is None else failure[:3], now, took)
         if failure is None:
-            return Settlement(delivery, outcome, attempt, append_attempt(delivery.trail, attempt))
-        trail = close_trail(delivery.trail, attempt)
-        letter = self._letter(delivery, decision, error=error, failure=failure, trail=trail, now=now)
-        report = self._report(delivery, success=False)
-        return Settlement(delivery, outcome, attempt=attempt, letter=letter, report=report)
+            trail = append_attempt(delivery.trail, attempt)
+            return _new(Settlement, (delivery, outcome, attempt, trail, None, None, None))
+        closed = close_trail(delivery.trail, attempt)
+        letter = self._letter(delivery, decision, error=error, failure=failure, trail=closed, now=now)
+        report = None if delivery.letter_id is None else self._report(delivery, success=False)
+        return _new(Settlement, (delivery, outcome, attempt, b"", letter, None, report))
+
+    def _attempt(self, delivery: Delivery, words: tuple[str, str, str | None], now: datetime, took: float) -> Attempt:
+        error_type, text, error_code = words
+        number, generation = delivery.failures + delivery.crashes + 1, delivery.generation
+        began, node = now - timedelta(0, took), self._source.node
+        return _new(Attempt, (number, began, now, error_type, self._masked(text), error_code, False, node, generation))
 
     def _refused(self, delivery: Delivery, error: BaseException, now: datetime) -> Settlement:
         """The end of a message that is invalid and not worth a letter: acked, and told of with its hash."""
@@ -220,8 +219,8 @@ class Outcomes:
         breaker = self._breaker
         if breaker is None:
             return False
-        was_open = breaker.is_open
-        if self.untold and not was_open:  # it judges by shares: what went well before must not come after this
+        was_closed = breaker.why is None
+        if self.untold and was_closed:  # it judges by shares: what went well before must not come after this
             breaker.succeeded(self.untold)
             self.untold = 0
         hand_back = False
@@ -230,7 +229,7 @@ class Outcomes:
             hand_back = breaker.failed(delivery.message.id, again=again)
         elif isinstance(decision.outcome, GiveUp) or not isinstance(unwrap(error), RetryLater):
             breaker.erred(delivery.message.id, again=again)  # a handler that asks for a retry has no failure to tell
-        if not was_open and breaker.is_open:
+        if was_closed and breaker.why is not None:
             self._opened()
         return hand_back
 
@@ -245,15 +244,8 @@ class Outcomes:
         now: datetime,
     ) -> DeadLetter:
         outcome = decision.outcome
-        letter = write_letter(
-            delivery,
-            source=self._source,
-            failure=failure,
-            reason=outcome.reason if isinstance(outcome, GiveUp) else Reason.UNKNOWN,
-            trail=trail,
-            now=now,
-            context=self._context,
-        )
+        reason = outcome.reason if isinstance(outcome, GiveUp) else Reason.UNKNOWN
+        letter = self._letters.write(delivery, failure=failure, reason=reason, trail=trail, now=now)
         if isinstance(error, InvalidPayload):
             letter = replace(letter, context={**letter.context, STAGE: error.stage})
         return letter if self._keep is None else self._keep(letter, safe_text(error, own=_OWN))

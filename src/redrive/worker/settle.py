@@ -103,9 +103,10 @@ class Settler:
         del self._runs[: len(runs)]
         acked = self._account.settled(items, answers, runs=runs)
         if acked < len(items) or self._refused:
-            for item, answer in zip(items, answers, strict=True):
-                if answer.status is SettleStatus.REFUSED:
-                    self._refuse(as_settlement(item), answer.why)
+            refused = SettleStatus.REFUSED
+            for item, (status, why, _) in zip(items, answers, strict=True):
+                if status is refused:
+                    self._refuse(as_settlement(item), why)
                 elif self._refused:
                     self._refused.pop(id(item), None)
         if acked:

@@ -37,6 +37,7 @@ LETTER = DeadLetter(
     payload_sha256="ab12",
     reason=Reason.ATTEMPTS_EXHAUSTED,
     error_type="TimeoutError",
+    error_code="slow",
     error_message="s3cret",
     retry_count=4,
     user_id="u1",
@@ -121,6 +122,7 @@ def test_a_letter_that_cannot_be_written_is_an_error_that_says_which_and_why(sai
     refused, faulted = lines(said)
     assert (refused["level"], refused["why"], refused["letter_id"]) == ("error", "full", "l1")
     assert (refused["trace_id"], refused["reason"]) == (TRACE, "attempts_exhausted")
+    assert (refused["error_type"], refused["error_code"], refused["payload_sha256"]) == ("TimeoutError", "slow", "ab12")
     assert (faulted["level"], faulted["letters"], faulted["error_type"]) == ("error", 2, "TimeoutError")
     assert "s3cret" not in said.getvalue()
 

@@ -9,7 +9,7 @@ import pytest
 
 from redrive.core.alert_rules import AlertRules, Pace
 from redrive.core.query import Query
-from redrive.core.stored import Count, LetterRow, Page
+from redrive.core.stored import Count, LetterRow, Page, Selected
 from redrive.observe.alert_memo import AlertMemo
 from redrive.observe.pages import Pages
 from redrive.observe.queue_watch import QueueWatch
@@ -28,7 +28,7 @@ class Counted(MemoryStore):
     async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
         raise AssertionError("letters were read")
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
+    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
         raise AssertionError("letters were read")
 
     async def count(self, query: Query, *, cap: int = 10_000) -> Count:

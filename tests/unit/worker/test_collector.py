@@ -46,7 +46,7 @@ async def test_a_letter_knows_the_entry_it_was_collected_from(keep: bool) -> Non
 
     async with bench.collecting(keep=keep) as collector:
         await bench.drained(collector)
-    rows = await bench.kept.select(Query(), limit=10)
+    rows = (await bench.kept.find(Query())).rows
 
     assert {row.letter_id: row.dlq_entry_id for row in rows} == entries
 

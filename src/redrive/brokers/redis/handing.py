@@ -60,21 +60,22 @@ class Reader(NamedTuple):
     def told(self, row: Sequence[Any], *, at: datetime, alone: bool = False) -> Delivery:
         """A message with a story, as the scripts tell it."""
         member, count, failures, crashes, first_at, trail, fields, notes, due = row
-        message, generation, letter_id, allowed = self._read(member, fields)
-        story = failures, crashes, generation, letter_id, allowed, from_millis(first_at), trail
-        told = message, self.group, at, *story, alone, None, _new(Token, (member, count, alone)), from_millis(due)
-        delivery: Delivery = _new(Delivery, told)
+        queue, group, payload = self
+        if len(fields) == _ENTRY and fields[0] == payload and member[:1] == b"m":
+            entry_id, generation, letter_id, allowed = member[1:], 0, None, None
+            when = published_at(entry_id)
+            message = _new(Message, (entry_id.decode(), queue, fields[1], (), None, when, None, ""))
+        else:
+            message, generation, letter_id, allowed = self._read(member, fields)
+        first, due_at, token = from_millis(first_at), from_millis(due), _new(Token, (member, count, alone))
+        story = failures, crashes, generation, letter_id, allowed, first, trail, alone, None, token, due_at
+        delivery: Delivery = _new(Delivery, (message, group, at, *story))
         return _with_crashes(delivery, notes) if notes else delivery
 
     def _read(self, member: bytes, fields: Fields) -> Lane:
-        entry_id = member[1:]
-        if member[:1] == b"l":
-            return read_lane(entry_id, fields, queue=self.queue, payload=self.payload)
-        if len(fields) == _ENTRY and fields[0] == self.payload:
-            when = published_at(entry_id)
-            message = _new(Message, (entry_id.decode(), self.queue, fields[1], (), None, when, None, ""))
-            return _new(Lane, (message, 0, None, None))
-        return Lane(read_entry(entry_id, fields, queue=self.queue, payload=self.payload))
+        if member.startswith(b"l"):
+            return read_lane(member[1:], fields, queue=self.queue, payload=self.payload)
+        return Lane(read_entry(member[1:], fields, queue=self.queue, payload=self.payload))
 
 
 def _with_crashes(delivery: Delivery, notes: Sequence[bytes]) -> Delivery:

@@ -1,5 +1,6 @@
 """Dead letters as entries of a stream: fields that redis-cli shows, the payload first and byte for byte."""
 
+from functools import lru_cache
 from typing import Final
 
 from redrive.brokers.redis.pieces import in_pieces
@@ -28,8 +29,14 @@ def split_letter(letter: DeadLetter, *, largest: int = LARGEST_FIELD) -> Split:
         letter = bounded(letter, limit=max(LARGEST_ENTRY - len(payload) - _ROOM, 0))
     names, values, shared = split_fields(letter)
     if payload or letter.payload is not None:
-        names, values = [PAYLOAD, *names], [payload, *values]
+        names, values = _after_payload(tuple(names)), [payload, *values]
     if max(map(len, values)) > largest:
         pieces = in_pieces([part for pair in zip(names, values, strict=True) for part in pair], largest=largest)
         names, values = pieces[::2], pieces[1::2]
     return names, values, shared
+
+
+@lru_cache(maxsize=16)
+def _after_payload(names: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """One tuple for most letters: by that `Order` knows without a look that their names are the same."""
+    return PAYLOAD, *names

@@ -37,7 +37,7 @@ def script(name: str) -> Script:
     return Script(whole, hashlib.sha1(whole, usedforsecurity=False).hexdigest())
 
 
-def command(name: str, keys: Sequence[str], args: Sequence[Value]) -> list[Value]:
+def command(name: str, keys: Sequence[str | bytes], args: Sequence[Value]) -> list[Value]:
     """The command that runs a script which the server should know by now."""
     return ["EVALSHA", script(name).sha, len(keys), *keys, *args]
 
@@ -47,7 +47,7 @@ def was_forgotten(answer: object) -> bool:
     return isinstance(answer, Exception) and code_of(answer.__cause__ or answer) == "NOSCRIPT"
 
 
-async def run(wire: Wire, name: str, keys: Sequence[str], args: Sequence[Value]) -> list[Any]:
+async def run(wire: Wire, name: str, keys: Sequence[str | bytes], args: Sequence[Value]) -> list[Any]:
     """Run a script; it is sent along if the server does not know it. Raises our errors."""
     try:
         answer = await wire.call(*command(name, keys, args))

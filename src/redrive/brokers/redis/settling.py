@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final
 
 from redrive.brokers.redis.entry import OWN_PAYLOAD, as_millis, from_millis, given_id, whole_millis, write_entry
@@ -12,7 +11,7 @@ from redrive.brokers.redis.letters import split_letter
 from redrive.brokers.redis.pieces import too_large
 from redrive.brokers.redis.scripts import LARGEST_CALL
 from redrive.brokers.redis.setting import Setting
-from redrive.brokers.redis.wire import Value
+from redrive.brokers.redis.wire import Value, digits
 from redrive.core.delivery import Delivery
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message, without_reserved
@@ -32,7 +31,7 @@ _ANSWERS: Final = {b"D": DONE, b"R": REPEATED, b"L": LOST}
 def member_of(delivery: Delivery) -> Token:
     """The name of a delivery's entry, and the delivery count under which it is ours."""
     token = delivery.token
-    return token if isinstance(token, Token) else Token(b"m" + token, 1)
+    return token if isinstance(token, Token) else tuple.__new__(Token, (b"m" + token, 1, False))
 
 
 def new_entry(item: Settlement) -> bytes | None:
@@ -43,23 +42,24 @@ def new_entry(item: Settlement) -> bytes | None:
 
 
 class Order:
-    """One call of the settle script: its items, and every key that they write to."""
+    """One call of the settle script: its items, and every key that they write to. All of it bytes, as it is sent."""
 
     def __init__(self, keys: GroupKeys, setting: Setting) -> None:
         self._keys = keys
         self._setting = setting
-        self._written: dict[str, int] = {}
-        self._common: dict[tuple[bytes, ...], int] = {}
-        moves = "1" if setting.options.moves else "0"
-        self._args: list[Value] = [keys.name, setting.options.owner, moves, LETTER_KNOWN_FOR]
+        self._written: dict[str, bytes] = {}
+        self._common: dict[int, tuple[bytes, Sequence[bytes]]] = {}  # by id(): a list that is kept is no other one
+        moves = b"1" if setting.options.moves else b"0"
+        self._args = [keys.name.encode(), setting.options.owner.encode(), moves, digits[LETTER_KNOWN_FOR]]
 
     @property
-    def keys(self) -> list[str]:
+    def keys(self) -> list[bytes]:
         """Every key of the call, those that all scripts share first."""
-        return [self._keys.queue, self._keys.lane, self._keys.due, self._keys.stories, *self._written]
+        keys = self._keys
+        return [key.encode() for key in (keys.queue, keys.lane, keys.due, keys.stories, *self._written)]
 
     @property
-    def args(self) -> list[Value]:
+    def args(self) -> list[bytes]:
         """Every argument of the call."""
         return self._args
 
@@ -70,43 +70,45 @@ class Order:
         fields = fields_of(item.delivery, self._setting.payload) if with_fields else ()
         if isinstance(outcome, RetryLater):
             began = item.attempt.started_at if item.attempt is not None else item.delivery.received_at
-            delay = whole_millis(outcome.delay) if outcome.delay else 0
-            self._args += (b"R", member, count, delay, as_millis(began), item.trail, len(fields), *fields)
+            delay, first = digits[whole_millis(outcome.delay) if outcome.delay else 0], b"%d" % as_millis(began)
+            self._args += (b"R", member, digits[count], delay, first, item.trail, digits[len(fields)], *fields)
         elif isinstance(outcome, GiveUp) and self._setting.options.dlq.off == "hold":
-            self._args += (b"H", member, count, item.trail, len(fields), *fields)
+            self._args += (b"H", member, digits[count], item.trail, digits[len(fields)], *fields)
         else:
             verb, letter = (b"D", item.letter) if isinstance(outcome, GiveUp) else (b"A", None)
-            once = self._index(self._keys.once_letter(f"{letter.letter_id}:{letter.generation}")) if letter else 0
+            once = self._index(self._keys.once_letter(f"{letter.letter_id}:{letter.generation}")) if letter else b"0"
             adds = self._adds(item, letter)
-            self._args += (verb, member, count, once, len(adds), *chain.from_iterable(adds))
+            self._args += (verb, member, digits[count], once, digits[len(adds)])
+            for add in adds:
+                self._args += add
 
-    def _adds(self, item: Settlement, letter: DeadLetter | None) -> list[list[Value]]:
+    def _adds(self, item: Settlement, letter: DeadLetter | None) -> list[Sequence[bytes]]:
         """What goes out with an outcome: letter, output, report; to which stream, and what is kept about that."""
-        setting, adds = self._setting, []
+        setting, adds = self._setting, list[Sequence[bytes]]()
         if letter is not None and setting.options.dlq.enabled:
             names, values, shared = split_letter(letter, largest=setting.largest)
-            adds.append([self._index(setting.dlq), 0, *self._numbered(names), *values, *self._numbered(shared)])
+            adds.append((self._index(setting.dlq), b"0", *self._numbered(names), *values, *self._numbered(shared)))
         if item.output is not None:
             clean = item.output._replace(headers=without_reserved(item.output.headers))
             meta = self._index(QueueKeys(item.output.queue).meta)
             fields = write_entry(clean, payload=setting.payload)
-            adds.append([self._index(item.output.queue), meta, 0, len(fields), *fields])
+            adds.append((self._index(item.output.queue), meta, b"0", digits[len(fields)], *fields))
         if item.report is not None:
             fields = write_entry(Message("", setting.outcomes, dump_outcome(item.report)), payload=OWN_PAYLOAD)
-            adds.append([self._index(setting.outcomes), 0, 0, len(fields), *fields])
+            adds.append((self._index(setting.outcomes), b"0", b"0", digits[len(fields)], *fields))
         return adds
 
-    def _numbered(self, strings: Sequence[bytes]) -> Sequence[Value]:
+    def _numbered(self, strings: Sequence[bytes]) -> Sequence[bytes]:
         """The number of a list that several entries have in common; the first time, the list too."""
-        common = tuple(strings)
-        known = self._common.get(common)
+        known = self._common.get(id(strings))
         if known is not None:
-            return (known,)
-        number = self._common[common] = len(self._common) + 1
-        return (number, len(common), *common)
+            return known[:1]
+        number = digits[len(self._common) + 1]
+        self._common[id(strings)] = number, strings
+        return (number, digits[len(strings)], *strings)
 
-    def _index(self, key: str) -> int:
-        return self._written.setdefault(key, len(self._written) + 5)
+    def _index(self, key: str) -> bytes:
+        return self._written.setdefault(key, digits[len(self._written) + 5])
 
 
 def fields_of(delivery: Delivery, payload: bytes) -> list[bytes]:

@@ -69,9 +69,10 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
     """
     values: dict[str, Any] = {**_UNSAID, **original._asdict()}
     for name, value in record.items():
-        read = _READ.get(name)
-        if read is not None:
-            values[name] = value if read is as_text and isinstance(value, str) else read(value)
+        if type(value) is str and value and name in _SAID:
+            values[name] = value
+        elif (read := _READ.get(name)) is not None:
+            values[name] = read(value)
     values["kind"] = values["kind"] or "message"
     values["error_type"] = values["error_type"] or "unknown"
     if original.payload is not None and not (values["payload_sha256"] and _is_sealed(original)):
@@ -110,6 +111,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attempts": _trail,
     "context": _object,
 }
+_SAID: Final = frozenset((*_TEXTS, *_WORDS))  # taken as they are, if they are text
 _UNSAID: Final = {name: read(None) for name, read in _READ.items() if name != "context"}
 
 
@@ -149,7 +151,7 @@ def from_pairs(value: Any) -> Headers:
     if isinstance(value, dict):
         return tuple((name, _bytes(item)) for name, item in value.items())
     rows = value if isinstance(value, list) else []
-    return tuple((as_text(row[0]), _bytes(row[1])) for row in rows if isinstance(row, list) and len(row) == 2)  # noqa: PLR2004 - a pair
+    return tuple([(as_text(row[0]), _bytes(row[1])) for row in rows if isinstance(row, list) and len(row) == 2])  # noqa: PLR2004 - a pair
 
 
 def _bytes(value: Any) -> bytes:
