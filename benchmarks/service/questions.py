@@ -75,10 +75,10 @@ PAGES: Mapping[str, Read] = {
     "preview: redrive a letter": _page(
         lambda letter: f"/redrives/new?letter_id={letter.letter_id}", lambda letter: letter.queue
     ),
-}
-"""The console, by page. What previews many letters has to read them all: those are measured apart."""
-
-PREVIEWS: Mapping[str, Read] = {
+    "preview: redrive what a filter finds": _page(
+        lambda letter: f"/redrives/new?{urlencode({'error_type': letter.error_type, 'user_id': letter.user_id})}",
+        lambda letter: letter.queue,
+    ),
     "preview: redrive an incident": _page(
         lambda letter: f"/redrives/new?fingerprint={letter.fingerprint}", lambda letter: letter.queue
     ),
@@ -86,5 +86,6 @@ PREVIEWS: Mapping[str, Read] = {
         lambda letter: f"/discard?fingerprint={letter.fingerprint}", lambda letter: letter.queue
     ),
 }
+"""The console, by page. What previews an incident freezes all of its letters."""
 
-QUESTIONS: Mapping[str, Mapping[str, Read]] = {"reads": READS, "pages": PAGES, "previews": PREVIEWS}
+QUESTIONS: Mapping[str, Mapping[str, Read]] = {"reads": READS, "pages": PAGES}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks import markdown, tables
 from benchmarks.measure import Sample, Spread, percentile
 from benchmarks.runs import Samples
-from benchmarks.service.questions import PAGES, PREVIEWS, READS, Read
+from benchmarks.service.questions import PAGES, READS, Read
 from benchmarks.store.report import costs, pairs
 from benchmarks.tables import Goal
 
@@ -37,14 +37,16 @@ def pages(samples: Samples, views: Mapping[str, Sequence[float]], *, conditions:
         Goal(f"{store}: first view, ms, Chromium", Spread.of(one * 1000 for one in times), at_most=MOST_FIRST_VIEW)
         for store, times in views.items()
     ]
-    parts = [f"{conditions} A page is without its style and script, which a browser keeps.", tables.goals(goals)]
+    parts = [f"{conditions} {_PAGE}", tables.goals(goals)]
     for store in stores:
         parts += [f"### {store}: pages", _answers(samples, "pages", PAGES, store=store)]
-        parts += [
-            f"### {store}: previews of an incident's letters",
-            _answers(samples, "previews", PREVIEWS, store=store),
-        ]
     return "\n\n".join(parts)
+
+
+_PAGE = (
+    "A page is without its style and script, which a browser keeps. A preview of an incident reads and freezes all of "
+    "its letters, one in 200 of those there are."
+)
 
 
 def copying(samples: Samples, *, conditions: str) -> str:

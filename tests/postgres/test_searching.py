@@ -19,3 +19,21 @@ async def test_every_search_is_planned_for_its_own_text(postgres_url: str, open_
         await store.find(Query(text=f"text {number}"))
 
     assert await store._database.read(plans) == (10, 0)  # noqa: SLF001 - plans are known to their connection only
+
+
+async def test_a_text_is_found_while_it_waits_and_once_it_is_indexed(postgres_url: str, open_store: OpenStore) -> None:
+    def places(connection: Connection) -> tuple[int, int]:
+        waiting = connection.execute(text("SELECT count(*) FROM letter_text")).scalar_one()
+        return waiting, connection.execute(text("SELECT count(*) FROM letter_index")).scalar_one()
+
+    store = open_store(postgres_url)
+    await store.collect([letter("l1", error_message="a rare needle")])
+    where, found = [await store._database.read(places)], []  # noqa: SLF001 - nobody else knows where texts are
+    found.append(await store.count(Query(text="needle")))
+    while await store.tend():
+        pass
+    where.append(await store._database.read(places))  # noqa: SLF001
+    found.append(await store.count(Query(text="needle")))
+
+    assert where == [(1, 0), (0, 1)]
+    assert [one.number for one in found] == [1, 1]

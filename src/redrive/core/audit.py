@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 from uuid import uuid4
 
@@ -45,14 +46,50 @@ _FACTS = tuple(field.name for field in fields(AuditRecord) if field.name != "has
 _canonical = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
-def linked(facts: Mapping[str, Any]) -> AuditRecord:
-    """The record of these facts: every field but the hash, which follows from them."""
-    return AuditRecord(**facts, hash=_hash(facts))
-
-
 def chained(record: AuditRecord, *, previous_hash: str) -> str:
     """The hash of a record behind the one with `previous_hash`: over every field but the hash itself."""
     return _hash({name: getattr(record, name) for name in _FACTS} | {"previous_hash": previous_hash})
+
+
+class Sealer:
+    """Gives the hashes of the records of one act, as `chained` does: what they have in common is put into JSON once.
+
+    `at` is the act's time as records have it. Details of many letters are best one and the same object.
+    """
+
+    def __init__(self, act: Act, *, at: datetime) -> None:
+        said = {"at": at.isoformat(), "operation_id": act.operation_id, "verb": act.verb, "who": act.who}
+        self._act, self._at, self._said = act, at, {name: _quoted(value) for name, value in said.items()}
+        self._detail: tuple[object, str] = (None, "null")
+
+    def of_operation(self, seq: int, *, count: int | None, previous_hash: str) -> str:
+        """The hash of the record of the operation as a whole."""
+        act = self._act
+        facts = {
+            "at": self._at,
+            "who": act.who,
+            "verb": act.verb,
+            "operation_id": act.operation_id,
+            "detail": act.detail,
+        }
+        none = {"letter_id": "", "before_sha256": "", "after_sha256": ""}
+        chain = {"seq": seq, "previous_hash": previous_hash}
+        return _hash({**facts, **none, **chain, "selection": act.selection, "count": count})
+
+    def of_letter(
+        self, seq: int, letter_id: str, before: str, after: str, detail: dict[str, Any], *, previous_hash: str
+    ) -> str:
+        """The hash of the record of one letter: names in their order, as JSON has them."""
+        if detail is not self._detail[0]:
+            self._detail = detail, _canonical(detail)
+        said = self._said
+        text = (
+            f'{{"after_sha256": {_quoted(after)}, "at": {said["at"]}, "before_sha256": {_quoted(before)}, '
+            f'"count": null, "detail": {self._detail[1]}, "letter_id": {_quoted(letter_id)}, '
+            f'"operation_id": {said["operation_id"]}, "previous_hash": "{previous_hash}", "selection": "", '
+            f'"seq": {seq}, "verb": {said["verb"]}, "who": {said["who"]}}}'
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _hash(facts: Mapping[str, Any]) -> str:

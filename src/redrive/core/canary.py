@@ -17,24 +17,20 @@ def draw(kinds: Sequence[Hashable], *, canary: Sequence[int], random: Random) ->
 
     Steps for which nothing is left are dropped: the last step is never empty, unless there are no letters at all.
     """
-    waiting: dict[Hashable, list[int]] = {}
+    places: dict[Hashable, list[int]] = {}
     for place, kind in enumerate(kinds):
-        waiting.setdefault(kind, []).append(place)
-    for places in waiting.values():
-        random.shuffle(places)
-    step_of = [0] * len(kinds)
+        places.setdefault(kind, []).append(place)
+    waiting = [random.sample(of, min(len(of), sum(canary))) for of in places.values()]  # of each kind, those drawn
+    step_of: dict[int, int] = {}  # of the canaries
     sizes: list[int] = []
-    left = len(kinds)
     for wanted in canary:
-        taken = [place for places in waiting.values() for place in places[:wanted]]
-        if len(taken) >= left:
+        taken = [place for drawn in waiting for place in drawn[:wanted]]
+        if len(step_of) + len(taken) >= len(kinds):
             break
-        for place in taken:
-            step_of[place] = len(sizes)
-        waiting = {kind: places[wanted:] for kind, places in waiting.items()}
+        step_of |= dict.fromkeys(taken, len(sizes))
+        waiting = [drawn[wanted:] for drawn in waiting]
         sizes.append(len(taken))
-        left -= len(taken)
-    for places in waiting.values():
-        for place in places:
-            step_of[place] = len(sizes)
-    return Drawn(tuple(sizes), tuple(step_of))
+    steps = [len(sizes)] * len(kinds)
+    for place, step in step_of.items():
+        steps[place] = step
+    return Drawn(tuple(sizes), tuple(steps))

@@ -20,6 +20,8 @@ class LetterState(StrEnum):
     DISCARDED = "discarded"  # a person decided that it is not needed
     PARKED = "parked"  # died once more at the generation cap; left only by asking for it
 
+    __hash__ = str.__hash__  # that of a name, as for any text: letters are counted by it
+
     @property
     def settled(self) -> bool:
         """Whether nobody has to do anything about it any more."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from redrive.core.letter import DeadLetter
 from redrive.core.life import Life
@@ -59,6 +59,19 @@ class LetterRow:
     note: str = ""
 
 
+class Selected(NamedTuple):
+    """A letter of a selection: what a preview says of it and a redrive freezes, and no more. There may be many."""
+
+    letter_id: str
+    failed_at: datetime
+    life: Life
+    broker: str
+    queue: str
+    group: str
+    error_type: str
+    app_version: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """What a person changed before sending a letter back; the original stays as it was."""
@@ -79,6 +92,13 @@ class StoredLetter:
     edits: Sequence[Edit] = ()
     outcomes: Sequence[RedriveOutcome] = ()
     redrive_ids: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has: what of it may be large."""
+        letter = self.letter
+        headers = sum(len(value) for _, value in letter.headers)
+        return len(letter.payload or b"") + len(letter.key or b"") + headers + sum(len(one.body) for one in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +197,7 @@ class Collected:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A letter whose next generation is spent and which is to be published: the original, or its latest edit."""
 
     letter_id: str

@@ -38,8 +38,7 @@ class News:
     outcomes: list[RedriveOutcome] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(NamedTuple):
     """What a letter is after the news. `shown` is the death it shows from now on, None if that has not changed.
 
     `first` are the deaths that were heard of for the first time, each once; `past` the attempts of those that are not
@@ -100,6 +99,9 @@ def hear(news: News, standing: Standing | None, *, buried_in: int | None = None)
     if standing is None and buried_in is None and len(news.deaths) == 1 and not news.outcomes:  # as most letters come
         (only,) = news.deaths
         return Heard(hear_death(None, only.generation), only, first=(only,))
+    if standing is not None and not news.deaths and len(news.outcomes) == 1:  # as most reports come
+        (told,) = news.outcomes
+        return Heard((hear_success if told.succeeded else hear_death)(standing.life, told.generation))
     life = None if standing is None else standing.life
     first: dict[int, DeadLetter] = {}
     for death in sorted(news.deaths, key=lambda one: one.generation):

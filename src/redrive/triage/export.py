@@ -60,23 +60,17 @@ async def _found(desk: Desk, query: Query) -> AsyncIterator[bytes]:
 
 async def _matching(desk: Desk, query: Query) -> AsyncIterator[StoredLetter]:
     after: str | None = None
-    last: Sequence[StoredLetter] = ()
     while True:
-        page = await letters.find(desk, query, limit=_PAGE, after=after)
-        rows = page.rows
-        while rows:
-            number = letters.portion(last)
-            some = await letters.whole(desk, rows[:number])
-            last, rows = some or last, rows[number:]
-            for stored in some:
-                yield stored
+        page = await letters.read(desk, query, limit=_PAGE, after=after)
+        for stored in page.rows:
+            yield stored
         after = page.after
         if after is None:
             return
 
 
 async def _line(stored: StoredLetter) -> bytes:
-    if letters.weight(stored) <= _LARGE:
+    if stored.size <= _LARGE:
         return to_json(stored.letter) + b"\n"
     return await asyncio.to_thread(to_json, stored.letter) + b"\n"
 

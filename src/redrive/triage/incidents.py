@@ -9,9 +9,10 @@ from redrive.core.errors import ConfigError
 from redrive.core.letter import DeadLetter
 from redrive.core.likeness import Likeness, in_common
 from redrive.core.query import Query
-from redrive.core.stored import IncidentChange, IncidentRow, LetterRow, Page, StoredLetter
+from redrive.core.stored import IncidentChange, IncidentRow, LetterRow, Page
 from redrive.triage.desk import Desk
-from redrive.triage.letters import ENOUGH, portion, weight, whole
+from redrive.triage.letters import read
+from redrive.triage.selection import row_of
 
 NOTE, NAME = 4000, 200  # characters of a note and of an assignee, at most
 HOURS = 24
@@ -37,21 +38,13 @@ async def find(
 async def show(desk: Desk, incident_id: str) -> Shown:
     """One incident, with what its latest letters have in common. Raises `LetterNotFound`."""
     incident = await desk.store.incident(incident_id)
-    page = await desk.store.find(Query(fingerprint=incident.fingerprint), limit=LOOKED_AT)
-    letters = [stored.letter for stored in await _whole(desk, page.rows)]
-    return Shown(incident, page.rows, in_common(letters), letters[0] if letters else None)
-
-
-async def _whole(desk: Desk, rows: Sequence[LetterRow]) -> Sequence[StoredLetter]:
-    """The latest letters whole; fewer of them where they are so large that a few are enough to have in memory."""
-    found: list[StoredLetter] = []
-    behind, some = 0, 1
-    while behind < len(rows) and sum(map(weight, found)) < ENOUGH:
-        last = await whole(desk, rows[behind : behind + some])
-        found += last
-        behind += some
-        some = portion(last)
-    return found
+    ours = Query(fingerprint=incident.fingerprint)
+    page = await read(desk, ours, limit=LOOKED_AT)
+    latest: Sequence[LetterRow] = [*map(row_of, page.rows)]
+    if page.after is not None and len(latest) < LOOKED_AT:  # large ones: only a few of them were read
+        latest = (await desk.store.find(ours, limit=LOOKED_AT)).rows
+    letters = [stored.letter for stored in page.rows]
+    return Shown(incident, latest, in_common(letters), letters[0] if letters else None)
 
 
 async def look(desk: Desk, incident_id: str) -> IncidentRow:

@@ -17,8 +17,7 @@ UNSETTLED = (LetterState.OPEN, LetterState.PARKED)
 """The states of letters that somebody has to do something about."""
 
 CHUNK = 1000  # letters per transaction: the write lock is never held for long
-AT_ONCE = 25  # letters that are read whole in one go, at most: how large one is shows only then
-ENOUGH = 2 * 1024 * 1024  # bytes of letters to have in memory at once, as far as it can be known
+ENOUGH = 2 * 1024 * 1024  # bytes of letters to have in memory at once
 
 
 async def find(desk: Desk, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
@@ -36,25 +35,9 @@ async def show(desk: Desk, letter_id: str) -> StoredLetter:
     return await desk.store.get(letter_id)
 
 
-async def whole(desk: Desk, rows: Sequence[LetterRow]) -> Sequence[StoredLetter]:
-    """The letters of a page, whole, in its order; those that are gone meanwhile are left out."""
-    return await desk.store.get_many([row.letter_id for row in rows])
-
-
-def portion(last: Sequence[StoredLetter]) -> int:
-    """How many letters to read whole next, behind the last ones that were: as many of their size as are `ENOUGH`.
-
-    The first is read alone, and then at most four times as many as before: a letter's size shows only when it is read.
-    """
-    fit = ENOUGH * len(last) // max(1, sum(map(weight, last)))
-    return max(1, min(4 * len(last), fit, AT_ONCE))
-
-
-def weight(stored: StoredLetter) -> int:
-    """About how many bytes a letter has: what of it may be large."""
-    letter = stored.letter
-    headers = sum(len(value) for _, value in letter.headers)
-    return len(letter.payload or b"") + len(letter.key or b"") + headers + sum(len(edit.body) for edit in stored.edits)
+async def read(desk: Desk, query: Query, *, limit: int, after: str | None = None) -> Page[StoredLetter]:
+    """A page of letters whole; it ends early where they are so large that a few are `ENOUGH`."""
+    return await desk.store.read(query, limit=limit, after=after, most=ENOUGH)
 
 
 async def named(desk: Desk, name: str, *, queue: str | None = None) -> StoredLetter:

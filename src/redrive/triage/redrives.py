@@ -14,7 +14,7 @@ from redrive.core.errors import BrokerUnavailable, ConfigError, LetterNotFound, 
 from redrive.core.life import LetterState
 from redrive.core.ports import Broker
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, Target, target_of
-from redrive.core.stored import LetterRow, Page
+from redrive.core.stored import Page, Selected
 from redrive.core.url import mask_url
 from redrive.core.verdict import verdict
 from redrive.triage.desk import Desk
@@ -108,13 +108,18 @@ async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, redrive_
     the target queue has such a name.
     """
     unsendable = selection.unsendable
-    kept = Selection([row for row in selection.rows if row.letter_id not in unsendable], selection.words)
-    movable = Selection([row for row in kept.rows if row.life.state in terms.states], selection.words)
-    targets = Counter(_target(row, terms) for row in movable.rows)
+    allowed = terms.states
+    kept = [row for row in selection.rows if row.letter_id not in unsendable]
+    movable = [row for row in kept if row.life.state in allowed]
+    homes = Counter((row.broker, row.queue, row.group) for row in movable)
+    goals = {home: _target(Target(*home), terms) for home in homes}
+    targets = Counter[Target]()
+    for home, number in homes.items():
+        targets[goals[home]] += number
     nowhere = {target for target in targets if _mistake_in(target, brokers)}
     if terms.target_queue and nowhere:
         raise ConfigError(_mistake_in(min(nowhere), brokers))
-    rows = [row for row in movable.rows if _target(row, terms) not in nowhere]
+    rows = [row for row in movable if goals[row.broker, row.queue, row.group] not in nowhere] if nowhere else movable
     frozen = Selection(rows, selection.words)
     redrive_id = redrive_id or uuid4().hex[:_ID_LENGTH]
     random = Random(redrive_id)  # noqa: S311 - canaries, not secrets
@@ -223,8 +228,7 @@ async def _mark(desk: Desk, redrive_id: str, state: RedriveState, why: str, *, a
 _VERBS = {RedriveState.PAUSED: "pause", RedriveState.RUNNING: "resume", RedriveState.CANCELLED: "cancel"}
 
 
-def _target(row: LetterRow, terms: Terms) -> Target:
-    came_from = Target(row.broker, row.queue, row.group)
+def _target(came_from: Target, terms: Terms) -> Target:
     return target_of(came_from, to=terms.place, target_queue=terms.target_queue)
 
 
@@ -238,8 +242,10 @@ def _mistake_in(target: Target, brokers: Brokers) -> str:
     return ""
 
 
-def _left_out(asked: Selection, frozen: Selection) -> Sequence[str]:
-    states = Counter(row.life.state for row in asked.rows) - Counter(row.life.state for row in frozen.rows)
+def _left_out(asked: Sequence[Selected], movable: Sequence[Selected]) -> Sequence[str]:
+    if len(asked) == len(movable):
+        return []
+    states = Counter(row.life.state for row in asked) - Counter(row.life.state for row in movable)
     return [f"{number:,} left out: {state}{_ADVICE.get(state, '')}" for state, number in states.items()]
 
 

@@ -10,7 +10,7 @@ from redrive.core.errors import ConfigError, NotAllowed, StateConflict
 from redrive.core.keeping import no_payload
 from redrive.core.life import LetterState
 from redrive.core.query import Query
-from redrive.core.stored import LetterRow, StoredLetter
+from redrive.core.stored import LetterRow, Selected, StoredLetter
 from redrive.triage.desk import Desk
 
 MOST = 1_000_000
@@ -36,7 +36,7 @@ class Selection:
     `unsendable` says of letters that were named why they cannot be sent back; of a filter's letters that shows later.
     """
 
-    rows: Sequence[LetterRow]
+    rows: Sequence[Selected]
     words: str
     unsendable: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,9 +46,8 @@ class Selection:
 
     def token(self, terms: str = "") -> str:
         """A name for these letters in these versions, and on these terms: how many, and a hash over all of it."""
-        hashed = hashlib.sha256(terms.encode())
-        for letter_id, version in self.versions().items():
-            hashed.update(f"\n{letter_id} {version}".encode("utf-8", "surrogatepass"))
+        named = "".join([f"\n{letter_id} {version}" for letter_id, version in self.versions().items()])
+        hashed = hashlib.sha256(f"{terms}{named}".encode("utf-8", "surrogatepass"))
         return f"{len(self.rows)}.{hashed.hexdigest()[:32]}"
 
     def preview(self) -> Preview:
@@ -122,7 +121,14 @@ async def _by_ids(desk: Desk, letter_ids: Sequence[str]) -> Selection:
     found = [await desk.store.get(letter_id) for letter_id in dict.fromkeys(letter_ids)]
     empty = [one.letter for one in found if one.letter.payload is None and not one.edits]
     words = f"letter={'|'.join(one.letter.letter_id for one in found)}"
-    return Selection([*map(row_of, found)], words, {letter.letter_id: str(no_payload(letter)) for letter in empty})
+    return Selection([*map(_selected, found)], words, {letter.letter_id: str(no_payload(letter)) for letter in empty})
+
+
+def _selected(stored: StoredLetter) -> Selected:
+    of = stored.letter
+    return Selected(
+        of.letter_id, of.failed_at, stored.life, of.broker, of.queue, of.group, of.error_type, of.app_version
+    )
 
 
 def row_of(stored: StoredLetter) -> LetterRow:

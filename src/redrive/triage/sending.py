@@ -1,7 +1,5 @@
 """From a claimed letter to what is sent back: which bytes, where to, and with which marks."""
 
-from dataclasses import replace
-
 from redrive.core.errors import DeadLetterError
 from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.store import Store
@@ -21,7 +19,7 @@ async def opened(claimed: Claimed, store: Store, *, cipher: Cipher | None) -> Cl
     if sealed_by(letter) is None:  # a producer may have sent such a header
         return claimed
     content = open_content(claimed.body, claimed.headers, cipher, letter_id=claimed.letter_id)
-    return replace(claimed, body=content.body, headers=content.headers, key=content.key)
+    return claimed._replace(body=content.body, headers=content.headers, key=content.key)
 
 
 def send_back_of(redrive: Redrive, claimed: Claimed) -> SendBack:

@@ -13,8 +13,8 @@ from redrive.core.life import LetterState
 from redrive.core.query import Query
 from redrive.core.redrive import Planned, RedriveOutcome
 from redrive.stores.sql import SqlStore, schema
-from redrive.stores.sql.among import among
-from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.among import among, among_given
+from redrive.stores.sql.bulk import fetch_rows, insert_rows
 from redrive.stores.sql.tables import metadata, tombstone
 from redrive.testing.clock import ManualClock
 from redrive.testing.conformance.store.bench import AT, a_redrive, an_act, letter
@@ -53,6 +53,14 @@ def test_any_text_is_found_among_others(connection: Connection) -> None:
         assert [*found.scalars()] == wanted
     every = connection.execute(select(tombstone.c.letter_id).where(among(tombstone.c.letter_id, [*ODD, "other"])))
     assert {*every.scalars()} == {*ODD}
+
+
+def test_a_question_that_is_asked_again_and_again_understands_any_text(connection: Connection) -> None:
+    question = select(tombstone.c.letter_id).where(among_given(tombstone.c.letter_id, "letter_ids"))
+    insert_rows(connection, tombstone, COLUMNS, [(name, 1) for name in ODD])
+
+    assert {name for (name,) in fetch_rows(connection, question, letter_ids=[*ODD, "other"])} == {*ODD}
+    assert fetch_rows(connection, question, letter_ids=["other"]) == []
 
 
 def test_nothing_is_among_none(connection: Connection) -> None:

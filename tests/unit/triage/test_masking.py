@@ -151,7 +151,7 @@ def test_headers_key_context_errors_attempts_and_edits_are_masked() -> None:
 async def test_a_letter_in_a_list_a_text_and_a_single_value_are_masked_too() -> None:
     bench = Bench()
     await bench.collect(1, error_message="no ann@example.com", user_id="ann@example.com")
-    (row,) = await bench.store.select(Query(), limit=1)
+    (row,) = (await bench.store.find(Query())).rows
 
     assert masked_row(row) == replace(row, error_message=f"no {MASK}", user_id=MASK)
     assert masked_text("no ann@example.com") == f"no {MASK}"
@@ -175,7 +175,7 @@ async def test_the_short_texts_of_a_letter_are_masked_too() -> None:
         error_type="no ann@example.com", error_code="token=hunter2", node="ann@example.com"
     )
     await bench.collect(1, attempts=(attempt,), **words)
-    (row,) = await bench.store.select(Query(), limit=1)
+    (row,) = (await bench.store.find(Query())).rows
     shown = masked(await bench.get("letter-0")).letter
 
     assert {name: getattr(shown, name) for name in SHORT} == {name: f"{name} of {MASK}" for name in SHORT}

@@ -27,6 +27,7 @@ from redrive.core.stored import (
     LetterRow,
     Page,
     Recount,
+    Selected,
     Stats,
     StoredLetter,
 )
@@ -63,7 +64,14 @@ class LetterStore(Protocol):
         """
         ...
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
+    async def read(self, query: Query, *, limit: int, after: str | None = None, most: int) -> Page[StoredLetter]:
+        """The same letters whole, until those of a page have `most` bytes together (`StoredLetter.size`), about.
+
+        A page of letters that are large ends early, with one at least: no more of them are in memory.
+        """
+        ...
+
+    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
         """The first `limit` letters that match, oldest first: the set that a redrive freezes."""
         ...
 

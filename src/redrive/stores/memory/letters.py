@@ -20,6 +20,7 @@ from redrive.core.stored import (
     IncidentRow,
     LetterRow,
     Page,
+    Selected,
     Stats,
     StoredLetter,
 )
@@ -63,8 +64,17 @@ class MemoryLetters:
         page = page_of(found[::-1], limit=limit, after=lambda kept: str(kept.seq))
         return Page([kept.row() for kept in page.rows], page.after)
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
-        return [kept.row() for kept in self._matching(query)][:limit]
+    async def read(self, query: Query, *, limit: int, after: str | None = None, most: int) -> Page[StoredLetter]:
+        page = await self.find(query, limit=limit, after=after)
+        found: list[StoredLetter] = []
+        for row in page.rows:
+            if sum(one.size for one in found) >= most:
+                return Page(found, str(self._shelf.letter(found[-1].letter.letter_id).seq))
+            found.append(await self.get(row.letter_id))
+        return Page(found, page.after)
+
+    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
+        return [kept.selected() for kept in self._matching(query)][:limit]
 
     async def count(self, query: Query, *, cap: int = 10_000) -> Count:
         number = sum(1 for _ in self._matching(query))

@@ -11,7 +11,7 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.letter import DeadLetter, payload_hash
 from redrive.core.life import Life
 from redrive.core.redrive import ItemStatus, Redrive, RedriveOutcome
-from redrive.core.stored import Edit, IncidentRow, LetterRow
+from redrive.core.stored import Edit, IncidentRow, LetterRow, Selected
 from redrive.stores.hearing import Standing
 from redrive.stores.ledger import Death, Ledger, Spot
 from redrive.stores.memory.incidents import changed
@@ -73,6 +73,13 @@ class Kept:
             app_version=letter.app_version,
             dlq_entry_id=letter.dlq_entry_id,
             note=self.note,
+        )
+
+    def selected(self) -> Selected:
+        """The letter in a selection."""
+        of = self.letter
+        return Selected(
+            of.letter_id, of.failed_at, self.life, of.broker, of.queue, of.group, of.error_type, of.app_version
         )
 
 

@@ -18,7 +18,7 @@ from redrive.core.message import Headers
 from redrive.core.query import searchable_text
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
-from redrive.core.stored import LetterRow
+from redrive.core.stored import LetterRow, Selected
 from redrive.core.wire.plain import as_millis
 from redrive.stores.exact import from_json, instant, microseconds, to_json, unescaped
 from redrive.stores.ledger import Spot
@@ -48,6 +48,12 @@ LISTED = dict.fromkeys(
     [*map(path_of, _LISTED), *(f"redrive.{name}" for name in ("state", "generation", "version", "note"))], 1
 )
 """What a list reads."""
+
+_SELECTED = [name for name in Selected._fields if name != "life"]
+SELECTED = dict.fromkeys(
+    [*map(path_of, _SELECTED), *(f"redrive.{name}" for name in ("state", "generation", "version"))], 1
+)
+"""What a selection reads."""
 
 SPOT = dict.fromkeys(("redrive.state", *map(path_of, ("queue", "error_type", "reason", "fingerprint"))), 1)
 """Where a letter is counted."""
@@ -107,6 +113,21 @@ def to_letter(document: Mapping[str, Any]) -> DeadLetter:
         headers=to_headers(kept["headers"]),
         context=from_json(kept["context"]),
         attempts=load_trail(kept["attempts"]),
+    )
+
+
+def to_selected(document: Mapping[str, Any]) -> Selected:
+    """A letter in a selection, from what `SELECTED` reads."""
+    said: Mapping[str, str] = document["dlq_metadata"]
+    return Selected(
+        letter_id=unescaped(document["letter_id"]),
+        life=to_life(document),
+        broker=unescaped(said["broker"]),
+        queue=unescaped(said["queue"]),
+        group=unescaped(said["group"]),
+        error_type=unescaped(said["error_type"]),
+        failed_at=instant(document["redrive"]["failed_at"]),
+        app_version=unescaped(said["app_version"]),
     )
 
 

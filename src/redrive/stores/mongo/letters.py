@@ -10,14 +10,14 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life, discard
 from redrive.core.query import Query
-from redrive.core.stored import Edit, StoredLetter
+from redrive.core.stored import Edit, Page, StoredLetter
 from redrive.stores.editing import refuse_edit
 from redrive.stores.exact import unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.mongo import auditing, edits, items, tallies
 from redrive.stores.mongo.documents import SPOT, Document, moved, to_letter, to_life, to_outcome, to_spot
 from redrive.stores.mongo.draft import Draft
-from redrive.stores.mongo.searching import Search, first
+from redrive.stores.mongo.searching import Search, find_documents, first
 from redrive.stores.mongo.shelves import ABSENT, CHUNK, EDITS, LETTERS, Shelves
 from redrive.stores.mongo.values import texts, to_text
 from redrive.stores.witness import Touched
@@ -53,6 +53,28 @@ async def get_many(shelves: Shelves, letter_ids: Sequence[str]) -> list[StoredLe
         for name in names
         if name in kept
     ]
+
+
+async def read(shelves: Shelves, query: Query, *, limit: int, after: str | None, most: int) -> Page[StoredLetter]:
+    """A page of letters whole, newest first, until they have so many bytes together.
+
+    How large one is shows only when it is read: the first alone, then as many of that size as are still wanted, and at
+    most four times as many as before.
+    """
+    page = await find_documents(shelves, query, limit=limit, after=after)
+    found: list[StoredLetter] = []
+    size, behind, some = 0, 0, 1
+    while behind < len(page.rows) and size < most:
+        last = page.rows[behind : behind + some]
+        letters = await get_many(shelves, [unescaped(one["letter_id"]) for one in last])
+        found += letters
+        size += sum(one.size for one in letters)
+        behind += some
+        some = max(1, min(4 * some, (most - size) * behind // max(1, size), _AT_ONCE))
+    return Page(found, page.after if behind >= len(page.rows) else str(last[-1]["_id"]))
+
+
+_AT_ONCE = 25  # letters to read whole in one go, at most
 
 
 async def discard_some(draft: Draft, letters: Mapping[str, int], *, act: Act) -> list[str]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from redrive.core.query import Query
-from redrive.core.stored import Count, LetterRow, Page
+from redrive.core.stored import Count, LetterRow, Page, Selected
 from redrive.stores.cursor import number_of
 from redrive.stores.exact import microseconds
-from redrive.stores.mongo.documents import LISTED, Document, path_of, to_row
+from redrive.stores.mongo.documents import LISTED, SELECTED, Document, path_of, to_row, to_selected
 from redrive.stores.mongo.journal import last_numbers
 from redrive.stores.mongo.shelves import DOWN, LETTERS, TALLIES, UP, Shelves
 from redrive.stores.mongo.values import is_plain, to_text
@@ -80,6 +80,12 @@ class Search:
 
 async def find(shelves: Shelves, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
     """A page, newest first."""
+    page = await find_documents(shelves, query, limit=limit, after=after)
+    return Page([*map(to_row, page.rows)], page.after)
+
+
+async def find_documents(shelves: Shelves, query: Query, *, limit: int, after: str | None) -> Page[Document]:
+    """The documents of a page, as far as a list reads them."""
     below = number_of(after)
     give_up_at = time.monotonic() + PATIENCE
     found: list[Document] = []
@@ -87,10 +93,10 @@ async def find(shelves: Shelves, query: Query, *, limit: int, after: str | None)
     async for above, end in search.windows(shelves, below=below):
         found += await _look(shelves, search, above=above, below=end, limit=limit + 1 - len(found), fields=LISTED)
         if len(found) > limit:
-            return Page([*map(to_row, found[:limit])], str(found[limit - 1]["_id"]))
+            return Page(found[:limit], str(found[limit - 1]["_id"]))
         if above > 0 and time.monotonic() > give_up_at:
-            return Page([*map(to_row, found)], str(above + 1))
-    return Page([*map(to_row, found)])
+            return Page(found, str(above + 1))
+    return Page(found)
 
 
 async def first(shelves: Shelves, search: Search, *, limit: int, fields: Document) -> list[Document]:
@@ -103,10 +109,10 @@ async def first(shelves: Shelves, search: Search, *, limit: int, fields: Documen
     return found
 
 
-async def select(shelves: Shelves, query: Query, *, limit: int) -> list[LetterRow]:
+async def select(shelves: Shelves, query: Query, *, limit: int) -> list[Selected]:
     """The first `limit` letters, oldest first."""
     search = Search(query, newest_first=False)
-    return [*map(to_row, await first(shelves, search, limit=limit, fields=LISTED))]
+    return [*map(to_selected, await first(shelves, search, limit=limit, fields=SELECTED))]
 
 
 async def count(shelves: Shelves, query: Query, *, cap: int) -> Count:

@@ -21,6 +21,7 @@ from redrive.core.stored import (
     LetterRow,
     Page,
     Recount,
+    Selected,
     Stats,
     StoredLetter,
 )
@@ -67,7 +68,10 @@ class MongoStore:
     async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
         return await self._database.read(searching.find, query, limit=limit, after=after)
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
+    async def read(self, query: Query, *, limit: int, after: str | None = None, most: int) -> Page[StoredLetter]:
+        return await self._database.read(letters.read, query, limit=limit, after=after, most=most)
+
+    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
         return await self._database.read(searching.select, query, limit=limit)
 
     async def count(self, query: Query, *, cap: int = 10_000) -> Count:

@@ -19,6 +19,11 @@ def among(column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[boo
     return column.bool_op("IN")(_Rows(bindparam(None, texts, type_=_Texts())))
 
 
+def among_given(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """The same for texts that are given later, by this name."""
+    return column.bool_op("IN")(_Rows(bindparam(name, type_=_Texts())))
+
+
 class _Rows(FunctionElement[str]):
     """Texts as rows."""
 

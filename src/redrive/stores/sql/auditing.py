@@ -1,39 +1,36 @@
 """The audit: append-only, each record chained to the one before."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, exists, literal_column, select
+from sqlalchemy import Connection, RowMapping, bindparam, exists, literal_column, select
 
 from redrive.core.audit import Act, AuditRecord, first_broken
 from redrive.core.stored import Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.sql import edits, tallies
-from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.bulk import fetch_rows, insert_rows
 from redrive.stores.sql.tables import audit
-from redrive.stores.witness import Link, Touched, records_of
+from redrive.stores.witness import NAMES, Link, Touched, lines_of
 
-_NAMES = [field.name for field in fields(AuditRecord)]
 _PAGE = 1000
 _OPERATION = audit.c.letter_id == literal_column("''")  # as its index says it, so that the index is used
+_KNOWN = select(exists().where(audit.c.operation_id == bindparam("operation_id"), _OPERATION))
+_HASH = select(audit.c.hash).where(audit.c.seq == bindparam("number"))
 
 
 def record(connection: Connection, act: Act, touched: Sequence[Touched], *, count: int | None = None) -> None:
     """Write the audit of an act: its operation once, and each letter."""
-    known = connection.execute(
-        select(exists().where(audit.c.operation_id == act.operation_id, _OPERATION))
-    ).scalar_one()
+    ((known,),) = fetch_rows(connection, _KNOWN, operation_id=act.operation_id)
     total = act.count if act.count is not None else len(touched) if count is None else count
     number = len(touched) + (not known)
     if not number:
         return
     first = tallies.next_numbers(connection, "audit", number)
-    last = connection.execute(select(audit.c.hash).where(audit.c.seq == first - 1)).scalar()
-    behind = Link(first - 1, last or "")
-    records = records_of(act, touched, behind=behind, count=None if known else total)
-    insert_rows(connection, audit, tuple(_NAMES), map(attrgetter(*_NAMES), records))
+    last = fetch_rows(connection, _HASH, number=first - 1)
+    behind = Link(first - 1, last[0][0] if last else "")
+    lines = lines_of(act, touched, behind=behind, count=None if known else total)
+    insert_rows(connection, audit, NAMES, lines)
 
 
 def record_unchanged(connection: Connection, act: Act, letter_ids: Sequence[str]) -> None:
@@ -69,5 +66,5 @@ def _all(connection: Connection) -> Iterator[AuditRecord]:
 
 
 def _to_record(row: RowMapping) -> AuditRecord:
-    values: dict[str, Any] = {name: row[name] for name in _NAMES}
+    values: dict[str, Any] = {name: row[name] for name in NAMES}
     return AuditRecord(**values | {"detail": row["detail"] or {}})

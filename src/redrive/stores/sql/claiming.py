@@ -1,10 +1,10 @@
 """Claiming letters for a redrive: their next generation is spent before anything is published."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, LargeBinary, bindparam, select, type_coerce
 
 from redrive.core.audit import Act
 from redrive.core.letter import payload_hash
@@ -13,10 +13,11 @@ from redrive.core.redrive import ItemStatus, Redrive, RedriveState
 from redrive.core.stored import Claimed
 from redrive.stores.ledger import Spot
 from redrive.stores.sql import auditing, edits, items
-from redrive.stores.sql.among import among
+from redrive.stores.sql.among import among_given
+from redrive.stores.sql.bulk import fetch_rows
 from redrive.stores.sql.chunks import CHUNK
 from redrive.stores.sql.letters import move
-from redrive.stores.sql.rows import STATES, to_headers
+from redrive.stores.sql.rows import STATES, read_headers, to_headers
 from redrive.stores.sql.tables import letter, letter_body, redrive_item
 from redrive.stores.witness import Touched
 
@@ -38,9 +39,9 @@ class _Letter(NamedTuple):
     original_message_id: str
     payload: bytes | None
     payload_sha256: str
-    headers: Any
+    headers: bytes | None
     key: bytes | None
-    edit: RowMapping | None
+    edit: Mapping[str, Any] | None
 
     @property
     def can_be_sent(self) -> bool:
@@ -68,16 +69,20 @@ class _Letter(NamedTuple):
             queue=self.queue,
             group=self.grp,
             body=self.payload if edit is None else edit["body"],
-            headers=to_headers(self.headers if edit is None else edit["headers"]),
+            headers=read_headers(self.headers) if edit is None else to_headers(edit["headers"]),
             key=self.key,
             origin=self.original_message_id,
             edits=0 if edit is None else edit["number"],
         )
 
 
-_LETTERS = select(
-    *(letter.c[name] if name in letter.c else letter_body.c[name] for name in _Letter._fields if name != "edit")
-).join_from(letter, letter_body, letter.c.seq == letter_body.c.seq)
+_AS_KEPT = {"headers": type_coerce(letter_body.c.headers, LargeBinary)}
+_COLUMNS = {**letter_body.c, **letter.c, **_AS_KEPT}
+_LETTERS = (
+    select(*(_COLUMNS[name] for name in _Letter._fields if name != "edit"))
+    .join_from(letter, letter_body, letter.c.seq == letter_body.c.seq)
+    .where(among_given(letter.c.letter_id, "letter_ids"))
+)
 
 
 class _Item(NamedTuple):
@@ -86,7 +91,12 @@ class _Item(NamedTuple):
     version: int
 
 
-_ITEMS = select(*(redrive_item.c[name] for name in _Item._fields))
+_ITEMS = (
+    select(*(redrive_item.c[name] for name in _Item._fields))
+    .where(*(redrive_item.c[name] == bindparam(name) for name in ("redrive_id", "step", "status")))
+    .order_by(redrive_item.c.place)
+    .limit(bindparam("most"))
+)
 
 
 def claim(
@@ -108,9 +118,8 @@ def claim(
 
 
 def _items(connection: Connection, redrive: Redrive, step: int, status: ItemStatus, *, limit: int) -> list[_Item]:
-    where = (redrive_item.c.redrive_id == redrive.redrive_id, redrive_item.c.step == step)
-    statement = _ITEMS.where(*where, redrive_item.c.status == status.value)
-    return [_Item(*row) for row in connection.execute(statement.order_by(redrive_item.c.place).limit(limit)).all()]
+    given = {"redrive_id": redrive.redrive_id, "step": step, "status": status.value, "most": limit}
+    return [*map(_Item._make, fetch_rows(connection, _ITEMS, **given))]
 
 
 def _spend(connection: Connection, redrive: Redrive, planned: Sequence[_Item]) -> list[tuple[_Letter, Life]]:
@@ -140,21 +149,17 @@ def _load(connection: Connection, chosen: Sequence[_Item]) -> dict[str, _Letter]
         return {}
     letter_ids = [item.letter_id for item in chosen]
     edited = edits.latest(connection, letter_ids)
-    rows = connection.execute(_LETTERS.where(among(letter.c.letter_id, letter_ids))).all()
+    rows = fetch_rows(connection, _LETTERS, letter_ids=letter_ids)
     return {row[1]: _Letter._make((*row, edited.get(row[1]))) for row in rows}
 
 
 def _record(
     connection: Connection, redrive: Redrive, fresh: Sequence[tuple[_Letter, Life]], *, operation_id: str, now: datetime
 ) -> None:
+    generations = {life.generation for _, life in fresh}
+    detail = {one: {"redrive": redrive.redrive_id, "generation": one} for one in generations}
     touched = [
-        Touched(
-            one.letter_id,
-            one.payload_sha256,
-            one.sent_sha256,
-            {"redrive": redrive.redrive_id, "generation": life.generation},
-        )
-        for one, life in fresh
+        Touched(one.letter_id, one.payload_sha256, one.sent_sha256, detail[life.generation]) for one, life in fresh
     ]
     act = Act(who=redrive.by, verb="letters.redrive", at=now, operation_id=operation_id)
     auditing.record(connection, act, touched)

@@ -16,8 +16,8 @@ from redrive.core.stored import Collected
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
 from redrive.stores.ledger import Ledger, Spot
 from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
-from redrive.stores.sql.among import among
-from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.among import among_given
+from redrive.stores.sql.bulk import fetch_rows, insert_rows
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import (
     COLD,
@@ -34,7 +34,10 @@ from redrive.stores.sql.rows import (
 from redrive.stores.sql.tables import letter, letter_body, tombstone
 from redrive.stores.witness import Touched
 
-_STANDING = [letter.c[name] for name in ("letter_id", "seq", "generation", "version", "died_in")]
+_STANDING = select(*(letter.c[name] for name in ("letter_id", "seq", "generation", "version", "died_in")), *SPOT).where(
+    among_given(letter.c.letter_id, "letter_ids")
+)
+_BURIED = select(tombstone.c.letter_id, tombstone.c.generation).where(among_given(tombstone.c.letter_id, "letter_ids"))
 
 
 class _Known(NamedTuple):
@@ -105,10 +108,11 @@ def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[Redri
 def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Known]:
     found = {}
     for some in chunks(letter_ids):
-        rows = connection.execute(select(*_STANDING, *SPOT).where(among(letter.c.letter_id, some))).all()
-        for letter_id, seq, generation, version, died_in, queue, state_name, *rest in rows:
-            state = STATES[state_name]
-            standing = Standing(Life(state, generation, version), died_in, Spot(queue, state, *rest))
+        rows = fetch_rows(connection, _STANDING, letter_ids=some)
+        for letter_id, seq, generation, version, died_in, queue, name, error_type, reason, fingerprint in rows:
+            state = STATES[name]
+            spot = Spot(queue, state, error_type, reason, fingerprint)
+            standing = Standing(Life(state, generation, version), died_in, spot)
             found[letter_id] = _Known(seq, standing)
     return found
 
@@ -116,8 +120,7 @@ def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Know
 def _buried(connection: Connection, letter_ids: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for some in chunks(letter_ids):
-        statement = select(tombstone.c.letter_id, tombstone.c.generation).where(among(tombstone.c.letter_id, some))
-        found.update((row.letter_id, row.generation) for row in connection.execute(statement))
+        found.update(fetch_rows(connection, _BURIED, letter_ids=some))
     return found
 
 

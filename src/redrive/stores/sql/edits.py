@@ -1,16 +1,27 @@
 """What people changed before sending a letter back."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, func, select
 
 from redrive.core.letter import payload_hash
 from redrive.core.stored import Edit
-from redrive.stores.sql.among import among
+from redrive.stores.sql.among import among, among_given
+from redrive.stores.sql.bulk import fetch_rows
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import to_headers
 from redrive.stores.sql.tables import letter, letter_body, letter_edit
+
+_last = (
+    select(letter_edit.c.letter_id, func.max(letter_edit.c.number).label("number"))
+    .where(among_given(letter_edit.c.letter_id, "letter_ids"))
+    .group_by(letter_edit.c.letter_id)
+    .subquery()
+)
+_same = and_(letter_edit.c.letter_id == _last.c.letter_id, letter_edit.c.number == _last.c.number)
+_LATEST = select(letter_edit).join_from(letter_edit, _last, _same)
 
 
 def of_letters(connection: Connection, letter_ids: Sequence[str]) -> dict[str, list[Edit]]:
@@ -25,16 +36,12 @@ def of_letters(connection: Connection, letter_ids: Sequence[str]) -> dict[str, l
     return dict(found)
 
 
-def latest(connection: Connection, letter_ids: Sequence[str]) -> dict[str, RowMapping]:
+def latest(connection: Connection, letter_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The latest edit of each letter that has one."""
-    last = (
-        select(letter_edit.c.letter_id, func.max(letter_edit.c.number).label("number"))
-        .where(among(letter_edit.c.letter_id, letter_ids))
-        .group_by(letter_edit.c.letter_id)
-        .subquery()
+    rows = (
+        dict(zip(letter_edit.c.keys(), row, strict=True))
+        for row in fetch_rows(connection, _LATEST, letter_ids=letter_ids)
     )
-    same = and_(letter_edit.c.letter_id == last.c.letter_id, letter_edit.c.number == last.c.number)
-    rows = connection.execute(select(letter_edit).join_from(letter_edit, last, same)).mappings()
     return {row["letter_id"]: row for row in rows}
 
 

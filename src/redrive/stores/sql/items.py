@@ -8,8 +8,8 @@ from sqlalchemy import Connection, and_, bindparam, case, exists, func, select, 
 
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, answered, left
 from redrive.stores.hearing import Answer
-from redrive.stores.sql.among import among
-from redrive.stores.sql.bulk import run_rows
+from redrive.stores.sql.among import among_given
+from redrive.stores.sql.bulk import fetch_rows, run_rows
 from redrive.stores.sql.chunks import CHUNK, chunks
 from redrive.stores.sql.tables import OUT, outcome, redrive, redrive_item
 from redrive.stores.sql.upsert import insert
@@ -36,11 +36,13 @@ _SENT = (
 _PLAN = insert(redrive_item).on_conflict_do_nothing()
 _PLANNED = tuple(column.name for column in redrive_item.columns)
 _HEARD = select(*(redrive_item.c[name] for name in ("redrive_id", "letter_id", "generation", "status")))
-_HEARD = _HEARD.add_columns(redrive_item.c.fingerprint, redrive_item.c.app_version)
+_HEARD = _HEARD.add_columns(redrive_item.c.fingerprint, redrive_item.c.app_version).where(
+    among_given(redrive_item.c.letter_id, "letter_ids"), redrive_item.c.generation.is_not(None)
+)
 _WAITED_FOR = (
     select(redrive_item.c.letter_id, redrive_item.c.redrive_id, redrive.c.state)
     .join_from(redrive_item, redrive, redrive.c.redrive_id == redrive_item.c.redrive_id)
-    .where(OUT)  # as its index says it, so that the index is used
+    .where(OUT, among_given(redrive_item.c.letter_id, "letter_ids"))  # as its index says it, so that it is used
 )
 _STATUSES = {status.value: status for status in ItemStatus}
 _LEFT = {status.value: left(status) for status in ItemStatus if left(status) is not status}
@@ -65,8 +67,7 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         by_message.setdefault((one.letter_id, one.generation), []).append(one)
     moved = []
     for some in chunks(sorted({one.letter_id for one in answers})):
-        known = among(redrive_item.c.letter_id, some)
-        rows = connection.execute(_HEARD.where(known, redrive_item.c.generation.is_not(None))).all()
+        rows = fetch_rows(connection, _HEARD, letter_ids=some)
         for redrive_id, letter_id, generation, was, fingerprint, app_version in rows:
             status, version = _STATUSES[was], app_version
             for one in by_message.get((letter_id, generation), ()):
@@ -120,8 +121,7 @@ def leave_some(connection: Connection, redrive_id: str) -> int:
 
 def out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
     """Those of these letters that a redrive waits for. One that has ended does not, even if its end was cut short."""
-    statement = _WAITED_FOR.where(among(redrive_item.c.letter_id, letter_ids))
-    found = connection.execute(statement).all()
+    found = fetch_rows(connection, _WAITED_FOR, letter_ids=letter_ids)
     for letter_id, redrive_id, state in found:
         if state in ENDED:
             _put(connection, redrive_id, [letter_id], ItemStatus.UNCONFIRMED)

@@ -4,23 +4,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
+from itertools import accumulate
+from operator import add
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life, discard
 from redrive.core.query import Query
-from redrive.core.stored import Edit, StoredLetter
+from redrive.core.stored import Edit, Page, StoredLetter
 from redrive.core.wire.record import to_pairs
 from redrive.stores.editing import refuse_edit
 from redrive.stores.ledger import Ledger, Spot
 from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
+from redrive.stores.sql.among import among
 from redrive.stores.sql.chunks import CHUNK, chunks
 from redrive.stores.sql.rows import to_letter, to_life, to_spot
-from redrive.stores.sql.searching import Search, select_all
+from redrive.stores.sql.searching import Search, find_numbers, look_for
 from redrive.stores.sql.tables import letter, letter_body, letter_edit, outcome, tombstone
 from redrive.stores.sql.upsert import insert as upsert
 from redrive.stores.witness import Touched
@@ -40,19 +44,57 @@ def get_many(connection: Connection, letter_ids: Sequence[str]) -> list[StoredLe
     """Letters whole, in the order asked, each once; those that are not there are left out."""
     found: dict[str, StoredLetter] = {}
     for some in chunks(letter_ids):
-        changed, told = edits.of_letters(connection, some), outcomes.of_letters(connection, some)
-        sent = items.redrives_of(connection, some)
-        for row in connection.execute(_WHOLE.where(letter.c.letter_id.in_(some))).mappings():
-            name = row["letter_id"]
-            found[name] = StoredLetter(
-                letter=to_letter(row),
-                life=to_life(row),
-                note=row["note"],
-                edits=tuple(changed.get(name, ())),
-                outcomes=tuple(told.get(name, ())),
-                redrive_ids=tuple(sent.get(name, ())),
-            )
+        rows = connection.execute(_WHOLE.where(among(letter.c.letter_id, some))).mappings().all()
+        found |= {one.letter.letter_id: one for one in _whole(connection, rows)}
     return [found[name] for name in dict.fromkeys(letter_ids) if name in found]
+
+
+def read(connection: Connection, query: Query, *, limit: int, after: str | None, most: int) -> Page[StoredLetter]:
+    """A page of letters whole, newest first, until they have so many bytes together."""
+    page = find_numbers(connection, query, limit=limit, after=after)
+    seqs = _until(connection, page.rows, most=most)
+    rows = [row for some in chunks(seqs) for row in connection.execute(_WHOLE.where(letter.c.seq.in_(some))).mappings()]
+    rows.sort(key=lambda row: -int(row["seq"]))
+    return Page(_whole(connection, rows), page.after if len(seqs) == len(page.rows) else str(seqs[-1]))
+
+
+def _until(connection: Connection, seqs: Sequence[int], *, most: int) -> Sequence[int]:
+    """The first of these letters that have so many bytes together, asked for without reading any."""
+    sizes = {
+        row.seq: row.size for some in chunks(seqs) for row in connection.execute(_SIZES.where(letter.c.seq.in_(some)))
+    }
+    together = accumulate(sizes[seq] for seq in seqs)
+    enough = next((number for number, size in enumerate(together, 1) if size >= most), len(seqs))
+    return seqs[:enough]
+
+
+def _size(*columns: ColumnElement[Any]) -> ColumnElement[int]:
+    return reduce(add, (func.coalesce(func.length(column), 0) for column in columns))
+
+
+_EDITED = select(func.coalesce(func.sum(func.length(letter_edit.c.body)), 0)).where(
+    letter_edit.c.letter_id == letter.c.letter_id
+)
+_CONTENT = _size(letter_body.c.payload, letter_body.c.key, letter_body.c.headers) + _EDITED.scalar_subquery()
+_SIZES = select(letter.c.seq, _CONTENT.label("size")).join_from(letter, letter_body, letter.c.seq == letter_body.c.seq)
+
+
+def _whole(connection: Connection, rows: Sequence[RowMapping]) -> list[StoredLetter]:
+    """Letters with all that belongs to them, in this order."""
+    names = [row["letter_id"] for row in rows]
+    changed, told = edits.of_letters(connection, names), outcomes.of_letters(connection, names)
+    sent = items.redrives_of(connection, names)
+    return [
+        StoredLetter(
+            letter=to_letter(row),
+            life=to_life(row),
+            note=row["note"],
+            edits=tuple(changed.get(row["letter_id"], ())),
+            outcomes=tuple(told.get(row["letter_id"], ())),
+            redrive_ids=tuple(sent.get(row["letter_id"], ())),
+        )
+        for row in rows
+    ]
 
 
 def discard_some(connection: Connection, letters: Mapping[str, int], *, act: Act) -> list[str]:
@@ -116,9 +158,8 @@ def doomed(connection: Connection, query: Query, *, before: datetime, limit: int
     if not states:
         return {}
     search = Search(replace(query, to_at=to_at, states=states), newest_first=False)
-    seqs = select_all(connection, search, limit=min(limit, CHUNK))
-    found = connection.execute(select(letter.c.seq, letter.c.version).where(letter.c.seq.in_(seqs)))
-    return {row.seq: row.version for row in found}
+    rows = look_for(connection, search, limit=min(limit, CHUNK), columns=("seq", "version"))
+    return {row[0]: row[1] for row in rows}
 
 
 def purge_some(connection: Connection, chosen: Mapping[int, int], *, act: Act) -> int:

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, exists, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, exists, insert, or_, select, update
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
@@ -14,9 +14,11 @@ from redrive.core.stored import Claimed, Page
 from redrive.stores.cursor import number_of, page_of
 from redrive.stores.marking import marked
 from redrive.stores.sql import auditing, claiming, items, tallies
+from redrive.stores.sql.bulk import fetch_rows
 from redrive.stores.sql.tables import redrive
 
 _NAMES = [field.name for field in fields(Redrive)]
+_ONE = select(redrive).where(redrive.c.redrive_id == bindparam("redrive_id"))
 
 
 def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, place: int) -> None:
@@ -115,15 +117,14 @@ def _is_there(connection: Connection, redrive_id: str) -> bool:
     return bool(connection.execute(select(exists().where(redrive.c.redrive_id == redrive_id))).scalar())
 
 
-def _row(connection: Connection, redrive_id: str) -> RowMapping:
-    statement = select(redrive).where(redrive.c.redrive_id == redrive_id)
-    row = connection.execute(statement).mappings().one_or_none()
-    if row is None:
+def _row(connection: Connection, redrive_id: str) -> Mapping[str, Any]:
+    found = fetch_rows(connection, _ONE, redrive_id=redrive_id)
+    if not found:
         raise LetterNotFound(f"no redrive {redrive_id!r} is in the store")
-    return row
+    return dict(zip(redrive.c.keys(), found[0], strict=True))
 
 
-def _to_redrive(row: RowMapping) -> Redrive:
+def _to_redrive(row: Mapping[str, Any] | RowMapping) -> Redrive:
     values: dict[str, Any] = {name: row[name] for name in _NAMES}
     return Redrive(
         **values

@@ -16,6 +16,7 @@ from redrive.core.stored import LetterRow
 from redrive.core.wire.record import from_pairs, to_pairs
 from redrive.stores.ledger import Spot
 from redrive.stores.sql.tables import letter, letter_body
+from redrive.stores.sql.types import read_json
 
 _OWN_NAMES = {"group": "grp", "generation": "died_in"}
 _HOT = [field.name for field in fields(DeadLetter) if _OWN_NAMES.get(field.name, field.name) in letter.c]
@@ -81,6 +82,16 @@ def to_letter(row: RowMapping) -> DeadLetter:
     values["attempts"] = from_rows(row["attempts"])
     values["context"] = row["context"] or {}
     return DeadLetter(**values)
+
+
+def read_headers(kept: bytes | None) -> Headers:
+    """Headers from their column."""
+    if kept is None:
+        return ()
+    try:
+        return from_pairs(msgspec.json.decode(kept))
+    except ValueError:  # it says what UTF-8 cannot
+        return from_pairs(read_json(kept))
 
 
 def to_headers(pairs: Any) -> Headers:

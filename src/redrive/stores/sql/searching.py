@@ -77,6 +77,12 @@ class Search:
 
 def find(connection: Connection, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
     """A page, newest first."""
+    page = find_numbers(connection, query, limit=limit, after=after)
+    return Page(rows_of(connection, page.rows), page.after)
+
+
+def find_numbers(connection: Connection, query: Query, *, limit: int, after: str | None) -> Page[int]:
+    """The numbers of a page."""
     below = number_of(after)
     give_up_at = time.monotonic() + PATIENCE
     search = Search.of(connection, query)
@@ -84,26 +90,23 @@ def find(connection: Connection, query: Query, *, limit: int, after: str | None)
     for above, end in _windows(connection, search, below=below):
         found.extend(_numbers(connection, search, above=above, below=end, limit=limit + 1 - len(found)))
         if len(found) > limit:
-            return Page(rows_of(connection, found[:limit]), str(found[limit - 1]))
+            return Page(found[:limit], str(found[limit - 1]))
         if above > 0 and time.monotonic() > give_up_at:
-            return Page(rows_of(connection, found), str(above + 1))
-    return Page(rows_of(connection, found))
+            return Page(found, str(above + 1))
+    return Page(found)
 
 
-def select_all(connection: Connection, search: Search, *, limit: int) -> list[int]:
-    """The numbers of the first `limit` letters, however long it takes."""
-    found: list[int] = []
+def look_for(connection: Connection, search: Search, *, limit: int, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """These columns of the first `limit` letters, `seq` among them, as the driver gives them; however long it takes."""
+    left = limit
     for above, below in _windows(connection, search):
-        found.extend(_numbers(connection, search, above=above, below=below, limit=limit - len(found)))
-        if len(found) >= limit:
+        statement = _statement(connection, search, above=above, below=below, limit=left, columns=columns)
+        with connection.execute(statement) as result:
+            found = result.cursor.fetchall()
+        yield from found
+        left -= len(found)
+        if left <= 0:
             break
-    return found
-
-
-def select_rows(connection: Connection, query: Query, *, limit: int) -> list[LetterRow]:
-    """The first `limit` letters, oldest first."""
-    search = Search.of(connection, query, newest_first=False)
-    return rows_of(connection, select_all(connection, search, limit=limit))
 
 
 def count(connection: Connection, query: Query, *, cap: int) -> Count:
@@ -127,8 +130,15 @@ def news(connection: Connection, *, after: str | None, limit: int) -> Page[Lette
     """Letters that came or reopened behind a cursor, oldest first."""
     present = texts.last_number(connection)  # who counts holds the counter until the commit: no lower number can come
     behind = present if after is None else min(number_of(after) or 0, present)
-    new = select(letter.c.seq, letter.c.news).where(letter.c.news > behind, letter.c.news <= present)
-    found = connection.execute(new.order_by(letter.c.news).limit(limit)).all()
+    # Nearly all came once: those are found by their number, and an index has only the others.
+    came = select(letter.c.seq, letter.c.news).where(letter.c.seq > behind, letter.c.seq <= present)
+    again = select(letter.c.seq, letter.c.news).where(letter.c.news > behind, letter.c.news <= present)
+    looks = (
+        came.where(letter.c.news == letter.c.seq).order_by(letter.c.seq).limit(limit).subquery(),
+        again.where(letter.c.news != letter.c.seq).order_by(letter.c.news).limit(limit).subquery(),
+    )
+    new = union_all(*map(select, looks)).subquery()
+    found = connection.execute(select(new).order_by(new.c.news).limit(limit)).all()
     return Page(rows_of(connection, [row.seq for row in found]), str(found[-1].news if found else behind))
 
 
@@ -169,18 +179,20 @@ def _numbers(connection: Connection, search: Search, *, above: int, below: int, 
     return [*connection.execute(_statement(connection, search, above=above, below=below, limit=limit)).scalars()]
 
 
-def _statement(connection: Connection, search: Search, *, above: int, below: int, limit: int) -> Select[tuple[int]]:
+def _statement(
+    connection: Connection, search: Search, *, above: int, below: int, limit: int, columns: Sequence[str] = ("seq",)
+) -> Select[Any]:
     query = search.query
     source = letter if query.dlq_entry_id is None else _of_entry(query.dlq_entry_id)
     conditions = _conditions(connection, search, source, above=above, below=below)
-    base = select(source.c.seq).where(source.c.seq > above, source.c.seq < below, *conditions)
+    base = select(*(source.c[name] for name in columns)).where(source.c.seq > above, source.c.seq < below, *conditions)
     groups = [_among(group, source, led=search.is_led()) for group in search.groups()]
     if len(groups) <= 1:
         return base.where(*(groups[0] if groups else ())).order_by(_order(search, source)).limit(limit)
     # An index has the group before the number: one look for each, merged, instead of sorting all of them.
     looks = [base.where(*group).order_by(_order(search, source)).limit(limit) for group in groups]
-    merged = union_all(*(select(look.subquery().c.seq) for look in looks)).subquery()
-    return select(merged.c.seq).order_by(_order(search, merged)).limit(limit)
+    merged = union_all(*(select(look.subquery()) for look in looks)).subquery()
+    return select(merged).order_by(_order(search, merged)).limit(limit)
 
 
 def _among(group: States, source: FromClause, *, led: bool) -> list[ColumnElement[bool]]:

@@ -26,6 +26,12 @@ T = TypeVar("T")
 BUSY_SECONDS = 10
 _READERS = 4
 _WRITES = "redrive_writes"
+_SETTINGS: Final = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "cache_size = -16384",
+    "wal_autocheckpoint = 4000",  # pages: what the next batches change again is copied into the file once
+)
 _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -93,7 +99,7 @@ def _open_engine(path: Path) -> Engine:
 def _settle_in(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     cursor = connection.cursor()
     try:
-        for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -16384"):
+        for setting in _SETTINGS:
             _insist(cursor, f"PRAGMA {setting}")
         cursor.close()
     except BaseException:

@@ -21,10 +21,22 @@ from redrive.core.stored import (
     IncidentRow,
     LetterRow,
     Page,
+    Selected,
     Stats,
     StoredLetter,
 )
-from redrive.stores.sql import auditing, collecting, counting, letters, memos, redrives, searching, texts, tokens
+from redrive.stores.sql import (
+    auditing,
+    collecting,
+    counting,
+    letters,
+    memos,
+    redrives,
+    searching,
+    selecting,
+    texts,
+    tokens,
+)
 from redrive.stores.sql.chunks import CHUNK, chunks
 from redrive.stores.sql.database import open_database
 
@@ -56,8 +68,11 @@ class SqlStore:
     async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
         return await self._database.read(searching.find, query, limit=limit, after=after)
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[LetterRow]:
-        return await self._database.read(searching.select_rows, query, limit=limit)
+    async def read(self, query: Query, *, limit: int, after: str | None = None, most: int) -> Page[StoredLetter]:
+        return await self._database.read(letters.read, query, limit=limit, after=after, most=most)
+
+    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
+        return await self._database.read(selecting.select_rows, query, limit=limit)
 
     async def count(self, query: Query, *, cap: int = 10_000) -> Count:
         return await self._database.read(searching.count, query, cap=cap)

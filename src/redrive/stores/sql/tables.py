@@ -20,6 +20,7 @@ from redrive.stores.sql.types import Bytes, Instant, Json, Number, Text
 
 metadata = MetaData()
 
+_REOPENED = text("news <> seq")
 _OWNED = text("user_id IS NOT NULL")
 OUT = text("status IN ('claimed', 'sent')")
 _OPERATION = text("letter_id = ''")
@@ -67,7 +68,7 @@ letter = Table(
     Index("letter_user", "user_id", "settled", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
     Index("letter_failed_at", "queue", "state", "failed_at"),
     Index("letter_dlq_entry", "dlq_entry_id", "seq"),
-    Index("letter_news", "news"),
+    Index("letter_news", "news", sqlite_where=_REOPENED, postgresql_where=_REOPENED),
 )
 
 letter_body = Table(
@@ -94,7 +95,7 @@ letter_body = Table(
     Column("collected_at", Instant),
 )
 
-letter_text = Table(  # what a search for text looks at; the index on it belongs to the database at hand
+letter_text = Table(  # what a search for text looks at; what is indexed belongs to the database at hand
     "letter_text",
     metadata,
     Column("seq", Number, primary_key=True, autoincrement=False),

@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, Table, and_, bindparam, case, func, select, update
 
 from redrive.stores.ledger import IncidentDelta, Ledger
-from redrive.stores.sql.among import among
-from redrive.stores.sql.bulk import run_rows
+from redrive.stores.sql.among import among_given
+from redrive.stores.sql.bulk import fetch_rows, run_rows
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.tables import counter, incident, incident_hour, incident_queue, tally_death, tally_state
+from redrive.stores.sql.types import Number
 from redrive.stores.sql.upsert import Insert, insert
 
 
@@ -34,19 +35,15 @@ def opened(connection: Connection, ledger: Ledger) -> int:
     more = [name for name, delta in ledger.incidents.items() if delta.open > 0]
     going_on = 0
     for some in chunks(more):
-        there = select(func.count()).where(among(incident.c.fingerprint, some), incident.c.state != "resolved")
-        going_on += connection.execute(there).scalar_one()
+        ((number,),) = fetch_rows(connection, _GOING_ON, fingerprints=some)
+        going_on += number
     return len(more) - going_on
 
 
 def next_numbers(connection: Connection, name: str, count: int) -> int:
     """Reserve `count` numbers; the first of them. Others that count wait for our commit, so numbers follow commits."""
-    statement = insert(counter).values(name=name, last=count)
-    added = statement.on_conflict_do_update(
-        index_elements=[counter.c.name], set_={"last": counter.c.last + statement.excluded.last}
-    )
-    last: int = connection.execute(added.returning(counter.c.last)).scalar_one()
-    return last - count + 1
+    ((last,),) = fetch_rows(connection, _COUNT, counted=name, more=count)
+    return int(last) - count + 1
 
 
 def _by_dimension(ledger: Ledger) -> Counter[tuple[str, datetime, str, str]]:
@@ -74,8 +71,16 @@ def _names(table: Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.columns)
 
 
+_count = insert(counter).values(name=bindparam("counted"), last=bindparam("more"))
+_COUNT = _count.on_conflict_do_update(
+    index_elements=[counter.c.name], set_={"last": counter.c.last + _count.excluded.last}
+).returning(counter.c.last)
+_GOING_ON = select(func.count()).where(
+    among_given(incident.c.fingerprint, "fingerprints"), incident.c.state != "resolved"
+)
 _MOVED = ("name", "more", "in_all")
-_opened = incident.c.open + bindparam("more")
+_more = bindparam("more", type_=Number)
+_opened = incident.c.open + _more
 _MOVE = (
     update(incident)
     .where(incident.c.fingerprint == bindparam("name"))
@@ -83,12 +88,12 @@ _MOVE = (
         open=_opened,
         total=incident.c.total + bindparam("in_all"),
         state=case(
-            (and_(incident.c.state == "resolved", bindparam("more") > 0), "open"),
+            (and_(incident.c.state == "resolved", _more > 0), "open"),
             (and_(incident.c.state == "open", _opened == 0), "resolved"),
             else_=incident.c.state,
         ),
         relapses=case(
-            (and_(incident.c.state == "resolved", bindparam("more") > 0), incident.c.relapses + 1),
+            (and_(incident.c.state == "resolved", _more > 0), incident.c.relapses + 1),
             else_=incident.c.relapses,
         ),
     )

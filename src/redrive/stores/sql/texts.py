@@ -1,7 +1,7 @@
 """The searchable copy of each letter. Its index follows behind: indexing costs more than collecting, and can wait.
 
-On SQLite, search uses the index as far as it goes and looks through the rest, so what it finds is always the same.
-PostgreSQL keeps its own index, a little behind as well, and nothing is indexed from here.
+Search uses the index as far as it goes and looks through the rest, so what it finds is always the same. SQLite has an
+index beside the texts, up to a number; on PostgreSQL a text that is indexed has moved to a table of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +29,9 @@ def add(connection: Connection, letters: Mapping[int, DeadLetter]) -> None:
 
 def replace(connection: Connection, seq: int, told: DeadLetter) -> None:
     """The letter says something else now."""
+    if _on_postgresql(connection):
+        trigrams.replace(connection, seq, searchable_text(told))
+        return
     indexed = seq <= indexed_up_to(connection)
     if indexed:
         fts5.forget(connection, [seq])
@@ -39,6 +42,8 @@ def replace(connection: Connection, seq: int, told: DeadLetter) -> None:
 
 def remove(connection: Connection, seqs: Sequence[int]) -> None:
     """The letters are gone."""
+    if _on_postgresql(connection):
+        trigrams.remove(connection, seqs)
     end = indexed_up_to(connection)
     if indexed := [seq for seq in seqs if seq <= end]:
         fts5.forget(connection, indexed)
@@ -47,8 +52,8 @@ def remove(connection: Connection, seqs: Sequence[int]) -> None:
 
 def index_more(connection: Connection) -> bool:
     """Index the next texts; True if there are more."""
-    if _indexes_by_itself(connection):
-        return False
+    if _on_postgresql(connection):
+        return trigrams.index_more(connection, most=STEP)
     start = indexed_up_to(connection)
     end = last_number(connection)
     if start >= end:
@@ -62,24 +67,24 @@ def index_more(connection: Connection) -> bool:
 
 def matching(connection: Connection, wanted: str, *, above: int, below: int) -> Select[Any]:
     """The numbers, between these two, of texts that hold `wanted`."""
-    if _indexes_by_itself(connection):
+    if _on_postgresql(connection):
         return trigrams.matching(connection, wanted, above=above, below=below)
     return fts5.matching(wanted, above=above, below=below, indexed=indexed_up_to(connection))
 
 
 def few(connection: Connection, wanted: str) -> Sequence[int] | None:
     """The numbers of all texts that hold `wanted`, if an index says quickly that they are few."""
-    if _indexes_by_itself(connection):
+    if _on_postgresql(connection):
         return trigrams.few(connection, wanted, most=FEW)
     return fts5.few(connection, wanted, most=FEW, indexed=indexed_up_to(connection))
 
 
 def create_index(connection: Connection) -> None:
     """The index that the database at hand can have."""
-    (trigrams if _indexes_by_itself(connection) else fts5).create_index(connection)
+    (trigrams if _on_postgresql(connection) else fts5).create_index(connection)
 
 
-def _indexes_by_itself(connection: Connection) -> bool:
+def _on_postgresql(connection: Connection) -> bool:
     return connection.dialect.name == "postgresql"
 
 

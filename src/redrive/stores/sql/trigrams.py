@@ -1,25 +1,51 @@
 """PostgreSQL's index on text: a GIN index over every three characters, where the extension pg_trgm may be had.
 
-The server keeps it up to date by itself. Without it a search finds the same, and looks through every text.
+The server keeps it up to date by itself, which costs more than keeping a letter: texts wait in `letter_text`, which has
+no such index, until there is time to move them to `letter_index`. Without one a search finds the same, and looks
+through every text.
 """
 
 import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    String,
+    and_,
+    column,
+    delete,
+    func,
+    select,
+    table,
+    text,
+    union_all,
+    update,
+)
 from sqlalchemy.exc import DBAPIError
 
 from redrive.stores.sql.tables import letter_text
+from redrive.stores.sql.types import Number
 
 _GRAM: Final = 3
 _LONG: Final = 20  # characters
 _INDEX: Final = "letter_text_grams"
-_EXPECTED: Final = text("EXPLAIN (FORMAT JSON) SELECT seq FROM letter_text WHERE text LIKE :pattern")
+_EXPECTED: Final = text("EXPLAIN (FORMAT JSON) SELECT seq FROM letter_index WHERE text LIKE :pattern")
+_MOVE: Final = text(
+    "WITH moved AS (DELETE FROM letter_text WHERE seq IN (SELECT seq FROM letter_text ORDER BY seq LIMIT :most)"
+    " RETURNING seq, text) INSERT INTO letter_index (seq, text) SELECT seq, text FROM moved"
+)
+_indexed = table("letter_index", column("seq", Number), column("text", String))
 
 
 def create_index(connection: Connection) -> None:
-    """The extension and the index; neither, if the server has no such extension or this user may not create it."""
+    """The extension and the index; neither, if the server has no such extension or this user may not create it.
+
+    As the second migration makes it: the table has had another name since.
+    """
     try:
         with connection.begin_nested():
             connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
@@ -29,15 +55,34 @@ def create_index(connection: Connection) -> None:
             raise
 
 
+def index_more(connection: Connection, *, most: int) -> bool:
+    """Index texts that wait, the oldest first; True if there may be more."""
+    return connection.execute(_MOVE, {"most": most}).rowcount == most
+
+
+def replace(connection: Connection, seq: int, told: str) -> None:
+    """A letter says something else now: its text stays where it is."""
+    for place in (letter_text, _indexed):
+        connection.execute(update(place).where(place.c.seq == seq).values(text=told))
+
+
+def remove(connection: Connection, seqs: Sequence[int]) -> None:
+    """Forget indexed texts."""
+    connection.execute(delete(_indexed).where(_indexed.c.seq.in_(seqs)))
+
+
 def matching(connection: Connection, wanted: str, *, above: int, below: int) -> Select[Any]:
     """The numbers, between these two, of texts that hold `wanted`; to be asked in this transaction."""
     _plan_for_each(connection)
-    within = (letter_text.c.seq > above, letter_text.c.seq < below)
-    return select(letter_text.c.seq).where(*within, _holds(wanted))
+    looks = [
+        select(place.c.seq).where(place.c.seq > above, place.c.seq < below, _holds(place, wanted))
+        for place in (_indexed, letter_text)
+    ]
+    return select(union_all(*looks).subquery().c.seq)
 
 
 def few(connection: Connection, wanted: str, *, most: int) -> Sequence[int] | None:
-    """The numbers of all texts that hold `wanted`; None if there are, or may be, `most` of them or more.
+    """The numbers of all texts that hold `wanted`; None if `most` or more may do so, also of those that wait.
 
     The server says beforehand how many it expects, and whether its index leads to them.
     """
@@ -45,8 +90,12 @@ def few(connection: Connection, wanted: str, *, most: int) -> Sequence[int] | No
     (expected,) = _read(connection.execute(_EXPECTED, {"pattern": _pattern(wanted)}).scalar_one())
     if _INDEX not in json.dumps(expected) or expected["Plan"]["Plan Rows"] >= most:
         return None
-    found = [*connection.execute(select(letter_text.c.seq).where(_holds(wanted))).scalars()]
-    return found if len(found) < most else None
+    waiting = [*connection.execute(select(letter_text.c.seq).limit(most)).scalars()]
+    found = [*connection.execute(select(_indexed.c.seq).where(_holds(_indexed, wanted))).scalars()]
+    if len(found) + len(waiting) >= most:
+        return None
+    holding = select(letter_text.c.seq).where(letter_text.c.seq.in_(waiting), _holds(letter_text, wanted))
+    return [*found, *connection.execute(holding).scalars()]
 
 
 def _plan_for_each(connection: Connection) -> None:
@@ -54,9 +103,9 @@ def _plan_for_each(connection: Connection) -> None:
     connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
 
 
-def _holds(wanted: str) -> ColumnElement[bool]:
-    like = letter_text.c.text.like(_pattern(wanted))
-    return and_(like, func.strpos(letter_text.c.text, wanted) > 0) if len(wanted) > _LONG else like
+def _holds(place: FromClause, wanted: str) -> ColumnElement[bool]:
+    like = place.c.text.like(_pattern(wanted))
+    return and_(like, func.strpos(place.c.text, wanted) > 0) if len(wanted) > _LONG else like
 
 
 def _pattern(wanted: str) -> str:

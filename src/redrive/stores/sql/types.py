@@ -27,7 +27,7 @@ class Text(TypeDecorator[str]):
         return written
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[str | None], str | None]:  # noqa: ARG002
-        return _read_text
+        return read_text
 
 
 class Instant(TypeDecorator[datetime]):
@@ -40,7 +40,7 @@ class Instant(TypeDecorator[datetime]):
         return microseconds
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[int | None], datetime | None]:  # noqa: ARG002
-        return _read_instant
+        return read_instant
 
 
 class Json(TypeDecorator[Any]):
@@ -56,7 +56,7 @@ class Json(TypeDecorator[Any]):
         return dumped
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[bytes | None], Any]:  # noqa: ARG002
-        return _read_json
+        return read_json
 
 
 def dumped(value: Any) -> bytes | None:
@@ -71,13 +71,16 @@ def written(text: str | None) -> str | None:
     return None if text is None else escaped(text)
 
 
-def _read_text(kept: str | None) -> str | None:
+def read_text(kept: str | None) -> str | None:
+    """A text that may be none, as it was before it was kept."""
     return unescaped(kept) if kept and kept[0] == ESCAPED else kept
 
 
-def _read_instant(number: int | None) -> datetime | None:
+def read_instant(number: int | None) -> datetime | None:
+    """An instant that may be none."""
     return None if number is None else instant(number)
 
 
-def _read_json(kept: bytes | None) -> Any:
+def read_json(kept: bytes | None) -> Any:
+    """A value from its JSON."""
     return None if kept is None else from_json(kept.decode())

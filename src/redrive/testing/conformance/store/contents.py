@@ -75,6 +75,26 @@ class Contents(Suite):
         assert [one.succeeded for one in found[1].outcomes] == [False, True]
         assert [*await bench.store.get_many([])] == []
 
+    async def test_a_page_of_whole_letters_ends_where_they_have_enough_bytes(self, bench: Bench) -> None:
+        await bench.dead("a", "b", "c", "d", payload=b"x" * 600)
+        first = await bench.store.read(Query(), limit=10, most=1000)
+        second = await bench.store.read(Query(), limit=1, after=first.after, most=1000)
+        third = await bench.store.read(Query(), limit=10, after=second.after, most=1000)
+
+        assert [*first.rows, *second.rows, *third.rows] == [await bench.store.get(name) for name in "dcba"]
+        assert [len(page.rows) for page in (first, second, third)] == [2, 1, 1]
+        assert third.after is None
+
+    async def test_a_large_letter_is_a_page_of_its_own_and_its_edits_count(self, bench: Bench) -> None:
+        await bench.dead("a", "b", "c", payload=b"x")
+        await bench.edit("c", Edit(body=b"x" * 1000, headers=(), by="ann", edited_at=AT))
+        page = await bench.store.read(Query(), limit=10, most=1000)
+        rest = await bench.store.read(Query(), limit=10, after=page.after, most=1000)
+
+        assert [one.letter.letter_id for one in page.rows] == ["c"]
+        assert [one.letter.letter_id for one in rest.rows] == ["b", "a"]
+        assert (await bench.store.read(Query(queue="none"), limit=10, most=1000)).rows == []
+
     async def test_instants_are_kept_to_the_microsecond(self, bench: Bench) -> None:
         at = AT.replace(microsecond=123457)
         told = letter("a", failed_at=at, first_failed_at=at, received_at=at, dlq_published_at=at, collected_at=at)
