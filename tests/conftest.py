@@ -16,6 +16,9 @@ settings.register_profile("redrive", deadline=None)
 settings.load_profile("redrive")
 
 
+LONG = ("crash", "browser", "e2e", "properties", "conformance", "gateway", "kafka", "rabbitmq", "nats")
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """Every broker client is made for asyncio, so asyncio is what is tested."""
@@ -26,3 +29,9 @@ def anyio_backend() -> str:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors, since many tests wait; but each starts servers of its own."""
     return min(os.cpu_count() or 1, 7) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests first: dealt last, they would keep one process busy while the others have ended."""
+    folders = [f"/tests/{name}/" for name in LONG]
+    items.sort(key=lambda item: next((at for at, folder in enumerate(folders) if folder in str(item.path)), len(LONG)))
