@@ -110,7 +110,7 @@ def set_stage(site: Site) -> None:
     Not where suspects run: a death there convicts one.
     """
     if site.scenario.bug in kafka_bugs.BUGS:
-        kafka_bugs.BUGS[site.scenario.bug]()
+        kafka_bugs.BUGS[site.scenario.bug](site)
     if site.role == Role.SUSPECTS:
         return
     commit, note = Transactions._commit, Notes.commit  # noqa: SLF001 - between the steps of a transaction

@@ -21,11 +21,7 @@ CONTROLS = {
         "duplicates",
         replace(SHORT, points=["committed, before the answer"], mix={Fate.PERMANENT: 0.3}),
     ),
-    # So many are slow that whoever has just acked one has others in hand that came before it.
-    "commit_the_highest": (
-        "lost",
-        replace(SHORT, points=["after an ack, before its answer"], mix={Fate.SLOW: 0.2}),
-    ),
+    "commit_the_highest": ("lost", replace(SHORT, points=[kafka_bugs.BEYOND], mix={Fate.SLOW: 0.2})),
 }
 
 
