@@ -1,21 +1,20 @@
-"""One redis-server for all runs: started here, without persistence, or the one that the environment names."""
+"""One redis-server for all runs: that of the tests, started here without persistence, or the one of the environment."""
 
 import contextlib
 import os
-import shutil
-import socket
-import subprocess
-import time
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import redis
 
 from benchmarks.measure import Sample
 from benchmarks.runs import Case, run_apart
+from tests.servers.install import Unavailable
+from tests.servers.redis import RedisServer
 
 GIVEN = "REDRIVE_BENCH_REDIS"  # its database is flushed before every run
-WAIT = 10.0  # seconds for a server to answer
 
 Backlog = list[tuple[bytes, int, bytes]]  # key, milliseconds to live or 0, dump
 
@@ -23,30 +22,19 @@ Backlog = list[tuple[bytes, int, bytes]]  # key, milliseconds to live or 0, dump
 @contextlib.contextmanager
 def redis_server() -> Iterator["Server"]:
     """A server that answers and holds nothing. Raises `SystemExit` with what to do if there is none."""
-    given = os.environ.get(GIVEN)
-    with contextlib.nullcontext(given) if given else _started() as url:
-        server = Server(url)
-        server.wait_until_ready()
+    if given := os.environ.get(GIVEN):
+        server = Server(given)
         if server.client.dbsize():
             raise SystemExit(f"{GIVEN}: expected an empty database, for it is flushed before every run")
         yield server
-
-
-@contextlib.contextmanager
-def _started() -> Iterator[str]:
-    program = shutil.which("redis-server")
-    if program is None:
-        raise SystemExit(f"redis-server: not found; install it, or name a server in {GIVEN}=redis://...")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--loglevel", "warning"]
-    process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
-    try:
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait()
+        return
+    with tempfile.TemporaryDirectory(prefix="redrive-bench-redis-") as folder:
+        try:
+            started = RedisServer(Path(folder))
+        except Unavailable as error:
+            raise SystemExit(f"{error}; or name a server in {GIVEN}=redis://...") from error
+        with started:
+            yield Server(f"{started.url}/0")
 
 
 class Server:
@@ -70,18 +58,6 @@ class Server:
     @property
     def version(self) -> str:
         return str(self.client.info("server")["redis_version"])
-
-    def wait_until_ready(self) -> None:
-        end = time.monotonic() + WAIT
-        while True:
-            try:
-                self.client.ping()
-            except redis.ConnectionError as error:
-                if time.monotonic() > end:
-                    raise SystemExit(f"{self.url} does not answer: {error}") from error
-                time.sleep(0.05)
-            else:
-                return
 
     def _prepare(self, case: Case) -> None:
         self.client.flushdb(asynchronous=False)
