@@ -1,20 +1,23 @@
 """`redrive gateway`: ask models, with the manners of messages."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from redrive.cli.blame import blamed_on
 from redrive.cli.bulk import show_progress
 from redrive.cli.output import Exit, tell
 from redrive.cli.signals import until_told
 
 if TYPE_CHECKING:
+    from redrive.config import Settings
     from redrive.gateway import Gateway
+    from redrive.observe.bus import Bus
 
 gateway = App(name="gateway", help="Ask models, with limits, retries and dead letters.")
 
@@ -22,11 +25,13 @@ gateway = App(name="gateway", help="Ask models, with limits, retries and dead le
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Models:
-    """Which models there are, and where their dead letters and journal go."""
+    """Which models there are, where their dead letters and journal go, and who looks at them."""
 
     models: Annotated[Path, Parameter(help="The TOML file with a table [models.NAME] for each.")] = Path("models.toml")
     broker: Annotated[str | None, Parameter(help="The broker for letters, and for those that are redriven.")] = None
     log_dir: Annotated[Path | None, Parameter(help="The folder of the journal; none is written unless told.")] = None
+    metrics_port: Annotated[int | None, Parameter(help="Answer Prometheus here.")] = None
+    tracing: Annotated[bool, Parameter(help="Make spans, with the OpenTelemetry that the process has.")] = False
     json: Annotated[bool, Parameter(help="Tell it as JSON.")] = False
 
 
@@ -64,7 +69,7 @@ async def run(
 @gateway.command
 async def serve(
     *,
-    host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, Parameter(help="The address to listen on, also of the metrics.")] = "127.0.0.1",
     port: Annotated[int, Parameter(help="The port, 0 for any that is free.")] = 8801,
     at: Models = USUAL,
 ) -> None:
@@ -73,7 +78,7 @@ async def serve(
     from redrive.wiring import answering, freeze_startup
 
     async with AsyncExitStack() as opening:
-        opened = await opening.enter_async_context(_opened(at))
+        opened = await opening.enter_async_context(_opened(at, host=host))
         if opened.durable is not None:  # letters that are redriven come back here, and the console sees how it stands
             await opening.enter_async_context(answering(opened))
         door = await opening.enter_async_context(FrontDoor(opened, host=host, port=port))
@@ -83,22 +88,57 @@ async def serve(
 
 
 @asynccontextmanager
-async def _opened(at: Models) -> AsyncIterator["Gateway"]:
+async def _opened(at: Models, *, host: str = "127.0.0.1") -> AsyncIterator["Gateway"]:
+    """A gateway that is seen like a worker: one bus for itself, its broker, and the worker that may answer for it."""
+    from redrive.config import load_settings
     from redrive.core.ports.answers import KeepsAnswers
-    from redrive.gateway import Gateway
+    from redrive.gateway import Gateway, Outside
     from redrive.gateway.models_file import read_models_file
-    from redrive.wiring import connect
+    from redrive.observe.bus import Bus
+    from redrive.observe.event_log import EventLog
+    from redrive.wiring import connect, tracing
     from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
 
-    broker = None if at.broker is None else connect(at.broker)
+    settings = load_settings()
+    _set_up_logs(settings)
+    models, bus = read_models_file(at.models), Bus(EventLog())
+    broker = None if at.broker is None else connect(at.broker, sink=bus)
     dlq = None if broker is None else BrokerDeadLetterQueue(broker)
     keeper = broker if isinstance(broker, KeepsAnswers) else None
     try:
-        async with Gateway(read_models_file(at.models), log_dir=at.log_dir, broker=keeper, dlq=dlq) as opened:
-            yield opened
+        outside = Outside(sink=bus, tracing=tracing(broker) if at.tracing else None)
+        with _counted(bus, at, host=host, label=settings.metrics_label):
+            async with Gateway(models, log_dir=at.log_dir, broker=keeper, dlq=dlq, outside=outside) as opened:
+                yield opened
     finally:
         if dlq is not None:
             await dlq.aclose()
+
+
+def _set_up_logs(settings: "Settings") -> None:
+    from redrive.observe.logs import set_up_logs
+
+    set_up_logs(level=settings.log_level, form=settings.log_format, color=settings.color)
+
+
+@contextmanager
+def _counted(bus: "Bus", at: Models, *, host: str, label: str | None) -> Iterator[None]:
+    """What the bus hears as metrics, if they are asked for. Raises `ConfigError`."""
+    if at.metrics_port is None:
+        yield
+        return
+    from prometheus_client import CollectorRegistry
+
+    from redrive.observe.metrics import Metrics, serve_metrics
+
+    registry = CollectorRegistry()
+    bus.subscribe(Metrics(registry, label=label))
+    with blamed_on("--metrics-port"):
+        stop = serve_metrics(registry, at.metrics_port, host=host)
+    try:
+        yield
+    finally:
+        stop()
 
 
 def _lines_in(requests: Path) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from redrive.cli.blame import blamed_on
 from redrive.core.errors import ConfigError
 from redrive.observe.bus import Bus, Subscriber
 
@@ -85,14 +86,14 @@ def _shown(
     with ExitStack() as stack:
         lives: list[Liveness] = []
         if probes.liveness_file is not None:
-            with _named("--liveness-file"):
+            with blamed_on("--liveness-file"):
                 lives.append(stack.enter_context(closing(LivenessFile(probes.liveness_file))))
         if probes.health_port is not None:
-            with _named("--health-port"):
+            with blamed_on("--health-port"):
                 lives.append(stack.enter_context(closing(HealthPort(probes.health_port, host=probes.host))))
         if probes.metrics_port is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redrive-metrics-")))
-            with _named("--metrics-port"):
+            with blamed_on("--metrics-port"):
                 stack.callback(_serve(folder, probes, subscribe))
 
         def beat() -> None:
@@ -111,14 +112,3 @@ def _serve(folder: Path, probes: Probes, subscribe: Callable[[Subscriber], objec
     count_in(folder, slot="supervisor")
     subscribe(Metrics(CollectorRegistry()))
     return serve_metrics(sums_of(folder), probes.metrics_port or 0, host=probes.host)
-
-
-@contextmanager
-def _named(flag: str) -> Iterator[None]:
-    """Turn what the system says about a port or a file into a mistake with its flag."""
-    try:
-        yield
-    except OverflowError as error:
-        raise ConfigError(f"{flag}: expected a port from 0 to 65535") from error
-    except OSError as error:
-        raise ConfigError(f"{flag}: {error.strerror or error}") from error

@@ -23,7 +23,7 @@ from redrive.core.errors import (
 )
 from redrive.core.event import Event
 from redrive.core.policy import RetryPolicy, RetrySpec
-from redrive.core.ports import Broker, DeadLetterQueue
+from redrive.core.ports import Broker, DeadLetterQueue, EventSink
 from redrive.gateway.account import Account
 from redrive.gateway.alarms import Alarms
 from redrive.gateway.classify import with_rules
@@ -219,6 +219,11 @@ class Gateway:
         return {
             name: stats_of(line, self._accounts[name], dropped=dropped, now=now) for name, line in self._lines.items()
         }
+
+    @property
+    def sink(self) -> EventSink | None:
+        """Who is told of its events, if anybody is."""
+        return self._outside.sink
 
     def wire_of(self, model: str) -> str | None:
         """The form in which a model is spoken to; None if there is none of this name."""

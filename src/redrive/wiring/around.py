@@ -33,8 +33,8 @@ def cipher(settings: Settings) -> Cipher | None:
     return AesGcm(keys)
 
 
-def tracing(broker: Broker) -> Tracing:
-    """Spans of what is done with the messages of a broker. Raises `MissingExtra`."""
+def tracing(broker: Broker | None) -> Tracing:
+    """Spans of what is done with the messages of a broker, or without one, in memory. Raises `MissingExtra`."""
     from redrive.observe.tracing import OpenTelemetryTracing
 
-    return OpenTelemetryTracing(broker.name)
+    return OpenTelemetryTracing("memory" if broker is None else broker.name)

@@ -48,7 +48,8 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
 
     It is a worker like any other, whose handler makes one attempt: retries, leases, crashes and letters are its own.
     At the end what is in flight has 25 seconds to be answered; what has not been sent is handed back at once.
-    Events go to `sink`, by default to the log. Raises `ConfigError` for a gateway without a broker.
+    Its events go to `sink`, by default to where the gateway's own go, and where those go nowhere, to the log. Raises
+    `ConfigError` for a gateway without a broker.
     """
     from redrive.gateway.executor import Executor, consumer_options
     from redrive.gateway.state import tell_states
@@ -62,7 +63,8 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
         Consumer(queue_of(name), executor.handle, Treatment.of(consumer_options(gateway.policy, model)))
         for name, model in gateway.models.items()
     ]
-    told = Bus(gateway.hear, EventLog() if sink is None else sink.emit)
+    heard = sink or gateway.sink
+    told = Bus(gateway.hear, EventLog() if heard is None else heard.emit)
     around = Surroundings(durable.clock, told, Random(), tracing=durable.tracing)  # noqa: S311 - jitter, not secrets
     crew = Crew(durable.broker, consumers, duty=Duty(group=GROUP, grace=NOW), around=around)
     telling = None
