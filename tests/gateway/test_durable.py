@@ -314,6 +314,34 @@ async def _submitted(broker: str, base_url: str) -> asyncio.Future[Any]:
     return future
 
 
+async def test_cancelling_a_durable_request_ends_the_waiting_and_spends_no_attempt(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url) as gateway:
+        go = asyncio.Event()
+
+        async def slowly(visit: Visit) -> None:
+            await go.wait()
+            await say()(visit)
+
+        desk.server.rule = lambda _: slowly
+        future = await gateway.submit(a_request())
+        await desk.server.arrived(1)
+
+        assert gateway.cancel("r1")
+        assert not gateway.cancel("r1")
+        assert future.cancelled()
+        go.set()
+        assert (await gateway.result("r1")).attempts == 1
+        assert len(desk.server.visits) == 1
+
+
+async def test_draining_waits_for_durable_requests_too(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url) as gateway:
+        futures = await gateway.submit_many(some(3))
+        await gateway.drain()
+
+        assert [future.result().text for future in futures] == ["hello"] * 3
+
+
 async def test_a_failed_attempt_gives_nothing_up_that_was_answered_meanwhile(file: str) -> None:
     async with a_desk(file) as desk, at_work(desk.url, desk.server.url, retry=0) as gateway:
         assert gateway.durable is not None

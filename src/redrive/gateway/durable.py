@@ -136,6 +136,14 @@ class DurableGateway:
         await self.answers.put(request_id, CALLED_OFF)
         self._router.cancel(request_id)
 
+    def cancel(self, request_id: str) -> bool:
+        """End the waiting of all who wait here for a request, which goes on; False if nobody does."""
+        return self._router.cancel(request_id)
+
+    def pending(self) -> list[Pending]:
+        """The futures of all who wait here."""
+        return self._router.pending()
+
     def arrived(self, response: LLMResponse) -> None:
         """An answer was kept by a worker of this process."""
         wanted = self._wanted.get(response.request_id)

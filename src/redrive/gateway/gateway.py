@@ -192,8 +192,13 @@ class Gateway:
         return [self.durable.want(request) if future is None else future for request, future in pairs]
 
     def cancel(self, request_id: str) -> bool:
-        """Call a request off, for all who wait for it; False if there is none under way in this process."""
-        return self._router.cancel(request_id)
+        """Cancel the futures of a request, for all who wait for it; False if nobody in this process does.
+
+        That calls it off, unless it was persisted: then it goes on, and `call_off` is the way to end it.
+        """
+        waited = self.durable is not None and self.durable.cancel(request_id)
+        attempt = any(line.tickets[request_id].once for line in self._lines.values() if request_id in line.tickets)
+        return waited if attempt else self._router.cancel(request_id) or waited
 
     def withdraw(self, request_id: str) -> None:
         """End a request as `GatewayClosed` if it is not in flight: whoever has asked is about to go."""
@@ -204,11 +209,11 @@ class Gateway:
         """Call a request off, also one that was persisted, wherever it is: it is neither sent later, nor a letter."""
         if self.durable is not None:
             await self.durable.call_off(request_id)
-        self.cancel(request_id)
+        self._router.cancel(request_id)  # also the attempt of a worker, which finds out why
 
     async def drain(self) -> None:
-        """Wait until nothing is under way. What is submitted meanwhile is waited for, too."""
-        while pending := self._router.pending():
+        """Wait until nobody waits here, and nothing is under way. What is submitted meanwhile is waited for, too."""
+        while pending := [*self._router.pending(), *(self.durable.pending() if self.durable is not None else ())]:
             await asyncio.wait(pending)
 
     def stats(self) -> dict[str, ModelStats]:
