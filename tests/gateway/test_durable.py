@@ -122,7 +122,8 @@ async def test_13_an_exhausted_request_is_a_letter_of_its_own_kind_that_can_be_r
             Reason.ATTEMPTS_EXHAUSTED,
             "redrive.ServerFault",
         )
-        assert letter.context == {"request_id": "r1", "agent_id": "planner", "model": "fast"}
+        names = {"request_id": "r1", "agent_id": "planner", "model": "fast"}
+        assert letter.context == {**names, "possibly_executed": False}
         assert letter.payload is not None
         assert LLMRequest.from_json(letter.payload) == a_request()
 

@@ -73,7 +73,7 @@ class Account:
         )
         self._around.sink.emit(failed)
         if self._journal is not None:
-            row = {**self._row(ticket, status, now=now), **_error(error), "delay_ms": delay, "why": why}
+            row = {**self._row(ticket, status, now=now), **said_of(error), "delay_ms": delay, "why": why}
             row["attempt"] = number
             if ticket.sent_at is not None:
                 row["latency_ms"] = milliseconds(now - ticket.sent_at)
@@ -86,7 +86,7 @@ class Account:
         """A request has ended in an error."""
         self._count("failed", None if ticket.once else "dead")
         if self._journal is not None and not ticket.once:
-            row = {**self._row(ticket, "error", now=now), **_error(error), "reason": reason}
+            row = {**self._row(ticket, "error", now=now), **said_of(error), "reason": reason}
             row["attempt"] = ticket.failures
             row["total_ms"] = milliseconds(now - ticket.accepted_at)
             row["letter_id"] = getattr(error, "letter_id", None)
@@ -141,8 +141,8 @@ class Account:
         }
 
 
-def _error(error: GatewayError) -> dict[str, Any]:
-    """What an error says in our words: its kind, its status and its code."""
+def said_of(error: GatewayError) -> dict[str, Any]:
+    """What a row says of an error, in our words: its kind, its status and its code."""
     cause = error.__cause__ if isinstance(error.__cause__, GatewayError) else error
     return {
         "error_type": type(error).__name__,

@@ -1,34 +1,27 @@
 """The durable gateway, seen by its callers: requests are persisted, and answers picked up by their ids."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from redrive.core.attempt import Attempt
 from redrive.core.duration import Duration, as_duration
 from redrive.core.errors import (
-    AttemptTimeout,
     ConfigError,
     DeadlineExceeded,
     GatewayClosed,
     GatewayError,
-    RateLimited,
     RequestIdConflict,
     RequestRejected,
-    RetriesExhausted,
-    TransportFault,
 )
 from redrive.core.event import BatchSettled, Event, LetterWritten
-from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.ports import Broker, Clock
 from redrive.core.ports.answers import Answers, KeepsAnswers
 from redrive.core.ports.tracing import Tracing
-from redrive.core.reason import Reason
-from redrive.gateway.endings import because
+from redrive.gateway.durable_letters import context_of, ending_of, is_about, name_of
 from redrive.gateway.request import LLMRequest, LLMResponse
 from redrive.gateway.router import Pending, ResponseRouter
 from redrive.gateway.ticket import headers_of, queue_of
@@ -42,7 +35,8 @@ CALLED_OFF: Final = b""
 PATIENCE: Final = timedelta(seconds=2)
 """How long after a deadline its caller waits for a word of what became of the request."""
 
-_UNSURE: Final = (TransportFault.__name__, AttemptTimeout.__name__)
+FAILURES: Final = 10_000
+"""Of so many requests it is known how they failed last, until that is told: more are never in one worker's hands."""
 
 
 @dataclass(slots=True)
@@ -68,6 +62,7 @@ class DurableGateway:
         self.clock = clock
         self._router = ResponseRouter()
         self._wanted: dict[str, _Wanted] = {}
+        self._failures: dict[str, GatewayError] = {}
         self._looking: asyncio.Task[None] | None = None
 
     async def submit(self, request: LLMRequest) -> str:
@@ -151,10 +146,22 @@ class DurableGateway:
             self._router.resolve(response.request_id, response)
 
     def failed(self, request: LLMRequest, error: GatewayError) -> None:
-        """An attempt of a worker of this process has failed so: if it was the last, its caller is told."""
+        """An attempt of a worker of this process has failed so: its letter tells it, the journal, and its caller."""
+        self._failures.pop(request.request_id, None)
+        self._failures[request.request_id] = error
+        if len(self._failures) > FAILURES:
+            del self._failures[next(iter(self._failures))]  # the oldest, of which nobody will ask any more
         wanted = self._wanted.get(request.request_id)
         if wanted is not None and wanted.fingerprint == request.fingerprint:
             wanted.failure = error
+
+    def take_failure(self, request_id: str) -> GatewayError | None:
+        """How the last attempt for a request failed, where it was made here; told once."""
+        return self._failures.pop(request_id, None)
+
+    def context(self, message: Message) -> dict[str, Any]:
+        """What the letter of a request tells beside its payload."""
+        return context_of(message, self._failures.get(name_of(message.headers)))
 
     def hear(self, event: Event) -> None:
         """Hear of a letter that a worker of this process has written: the request has ended in an error."""
@@ -165,8 +172,8 @@ class DurableGateway:
             return
         letter, request_id = event.letter, name_of(event.letter.headers)
         wanted = self._wanted.get(request_id)
-        if request_id in self._router and (wanted is None or _is_about(letter, wanted.fingerprint)):
-            error = _error_of(letter, None if wanted is None else wanted.failure)
+        if request_id in self._router and (wanted is None or is_about(letter, wanted.fingerprint)):
+            error = ending_of(letter, None if wanted is None else wanted.failure)
             self._router.resolve_error(request_id, _named(error, request_id))
 
     async def aclose(self) -> None:
@@ -230,48 +237,9 @@ def answers_of(broker: Broker) -> Answers:
     return broker.answers()
 
 
-def name_of(headers: Sequence[tuple[str, bytes]]) -> str:
-    """The id of the request in a message with these headers; empty if it says none."""
-    return next((value.decode("utf-8", "replace") for name, value in headers if name == "request_id"), "")
-
-
 def is_other(answer: LLMResponse, fingerprint: str) -> bool:
     """Whether an answer is to another request than the one with this fingerprint; of some nobody knows."""
     return answer.fingerprint not in ("", fingerprint)
-
-
-def may_have_run(attempts: Iterable[Attempt]) -> bool:
-    """Whether one of these attempts ended without a reply: the provider may have done it."""
-    return any(attempt.error_type.rpartition(".")[2] in _UNSURE for attempt in attempts)
-
-
-def _is_about(letter: DeadLetter, fingerprint: str) -> bool:
-    """Whether a letter is of the request with this fingerprint, as far as its payload can be read."""
-    try:
-        return letter.payload is None or LLMRequest.from_json(letter.payload).fingerprint == fingerprint
-    except GatewayError:
-        return True
-
-
-def _error_of(letter: DeadLetter, failure: GatewayError | None) -> GatewayError:
-    """What the caller of a request is told that has become a letter; `failure` is the last one, where it was here."""
-    text = f"{letter.error_type}: {letter.error_message}"[:500]
-    error: GatewayError
-    if letter.reason is Reason.REJECTED:
-        error = failure or RequestRejected(text)
-    elif letter.reason is Reason.DEADLINE:
-        told = isinstance(failure, RateLimited) and failure.until is not None
-        error = failure if told and failure is not None else DeadlineExceeded(text)
-    else:
-        error = RetriesExhausted(f"{letter.retry_count} attempts failed, the last one with {text}")
-        error.last = failure
-    if failure is not None and error is not failure:
-        because(error, failure)
-    error.code, error.letter_id = letter.error_code or error.code, letter.letter_id
-    error.possibly_executed = error.possibly_executed or may_have_run(letter.attempts)
-    if isinstance(error, RetriesExhausted | DeadlineExceeded):
-        error.attempts = letter.retry_count
-    return error
 
 
 def _named(error: GatewayError, request_id: str) -> GatewayError:

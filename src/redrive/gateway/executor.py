@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from redrive.core.attempt import load_trail
+from redrive.core.context import ContextSpec
 from redrive.core.delivery import Delivery
 from redrive.core.errors import (
     DeadlineExceeded,
@@ -19,6 +20,7 @@ from redrive.core.errors import (
     RequestIdConflict,
     RetriesExhausted,
     ServerFault,
+    TransportFault,
 )
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp
@@ -27,7 +29,9 @@ from redrive.core.ports import Clock
 from redrive.core.ports.answers import Answers
 from redrive.core.reason import Reason
 from redrive.gateway.classify import with_rules
-from redrive.gateway.durable import CALLED_OFF, is_other, may_have_run
+from redrive.gateway.durable import CALLED_OFF, is_other
+from redrive.gateway.durable_letters import UNSURE, may_have_run
+from redrive.gateway.endings import own_copy
 from redrive.gateway.gateway import Gateway
 from redrive.gateway.letters import KIND
 from redrive.gateway.model import ModelConfig
@@ -36,11 +40,15 @@ from redrive.gateway.request import LLMRequest, LLMResponse
 SOON: Final = timedelta(milliseconds=1)
 
 
-def consumer_options(retry: RetrySpec, model: ModelConfig) -> Mapping[str, Any]:
+AGAIN: Final = tuple(timedelta(milliseconds=length) for length in (100, 200, 400, 800, 1600))
+"""How long to wait before an answer is put again to where it is to be kept."""
+
+
+def consumer_options(retry: RetrySpec, model: ModelConfig, *, context: ContextSpec) -> Mapping[str, Any]:
     """How the consumer is treated whose handler is an `Executor`: its policy knows the gateway's errors."""
     return {
         "retry": with_rules(RetryPolicy.of(retry)),
-        "context": ["request_id", "agent_id", "model"],
+        "context": context,
         "concurrency": model.concurrency,
         "kind": KIND,
     }
@@ -52,7 +60,8 @@ class Executor:
     The gateway brings limits, fairness and the wire. An answer
     is kept before its message is acked: if the process dies in between, the message comes again, finds the answer
     there, and is not sent again. Nor is one that was called off. What the handler raises is the attempt's error, by
-    which the worker's policy decides; `arrived` is told of answers that are kept, `failed` of errors.
+    which the worker's policy decides; its code says if the provider may have done it (`UNSURE`). `arrived` is told of
+    answers that are kept, `failed` of errors, each an object of its own.
 
     After `stop` nothing is sent any more: whatever has not been waits for its worker to take it back.
     """
@@ -113,16 +122,39 @@ class Executor:
             return
         try:
             response = await self._attempt(request, _ends_at(request, message, delivery), failures=delivery.failures)
+            possibly = response.possibly_executed or _may_have_run(delivery)
+            kept = replace(
+                response, attempts=delivery.attempt, possibly_executed=possibly, fingerprint=request.fingerprint
+            )
+            await self._keep(kept)
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
-            if (task is not None and task.cancelling()) or not await self._has_answer(request):
-                self._tell(request, error)
+            if (task is not None and task.cancelling()) or not await self._answered_meanwhile(request):
+                self._tell(request, error, before=_may_have_run(delivery))
                 raise
             return  # answered meanwhile by another worker, or called off: there is nothing left to give up
-        possibly = response.possibly_executed or _may_have_run(delivery)
-        kept = replace(response, attempts=delivery.attempt, possibly_executed=possibly, fingerprint=request.fingerprint)
-        await self._answers.put(request.request_id, kept.to_json())
         self._arrived(kept)
+
+    async def _keep(self, answer: LLMResponse) -> None:
+        """Keep an answer. It is paid for: a place that is away for a moment is asked again."""
+        for pause in (*AGAIN, None):
+            try:
+                await self._answers.put(answer.request_id, answer.to_json())
+            except Exception as error:
+                if pause is None:
+                    raise TransportFault("the answer could not be kept", possibly_executed=True) from error
+                await self._clock.sleep(pause)
+            else:
+                return
+
+    async def _answered_meanwhile(self, request: LLMRequest) -> bool:
+        """As `_has_answer`; False if that cannot be known now, so that the attempt's own error is told."""
+        try:
+            return await self._has_answer(request)
+        except GatewayError:
+            raise
+        except Exception:  # noqa: BLE001 - an answer that is there is found by the next attempt
+            return False
 
     async def _has_answer(self, request: LLMRequest) -> bool:
         """Whether it was answered, or called off. Raises `RequestIdConflict` if another one with its id was."""
@@ -135,16 +167,23 @@ class Executor:
             raise conflict
         return True
 
-    def _tell(self, request: LLMRequest, error: BaseException) -> None:
+    def _tell(self, request: LLMRequest, error: BaseException, *, before: bool = False) -> None:
+        """Tell of an error; what is told of it is not what the worker writes down, whose trail has less room."""
         cause = error.__cause__ if isinstance(error, GiveUp) else error
-        if isinstance(cause, GatewayError):
-            self._failed(request, cause)
+        if not isinstance(cause, GatewayError):
+            return
+        told = own_copy(cause)
+        told.possibly_executed = cause.possibly_executed or before
+        self._failed(request, told)
+        if cause.possibly_executed:
+            cause.code = UNSURE
 
     async def _attempt(self, request: LLMRequest, ends_at: datetime | None, *, failures: int) -> LLMResponse:
         if ends_at is not None:
             left = ends_at - self._clock.now()
             if left <= SOON:
-                raise _late("the deadline passed before the request could be sent")
+                late = DeadlineExceeded("the deadline passed before the request could be sent")
+                raise _late(str(late)) from late
             request = request.within(left)
         try:
             return await self._gateway.attempt(request, failures=failures)
@@ -167,7 +206,7 @@ class Executor:
 
 
 def _may_have_run(delivery: Delivery) -> bool:
-    """Whether a provider may have done this before: a worker died over it, or an attempt ended without a reply."""
+    """Whether a provider may have done this before: a worker died over it, or an attempt says so."""
     return bool(delivery.alone or delivery.crashes) or may_have_run(load_trail(delivery.trail))
 
 

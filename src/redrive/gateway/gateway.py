@@ -160,9 +160,11 @@ class Gateway:
             return
         self.durable.hear(event)
         model = self.models.get(event.queue.removeprefix(queue_of("")))
-        if self._journal is not None and model is not None:
-            for file, row in rows_of(event, postpone_after=model.postpone_after):
-                self._journal.write(file, row)
+        if model is not None:
+            failures = self.durable.take_failure  # also where there is no journal: what was told is forgotten
+            for file, row in rows_of(event, postpone_after=model.postpone_after, take_failure=failures):
+                if self._journal is not None:
+                    self._journal.write(file, row)
 
     @asynccontextmanager
     async def stream(self, request: LLMRequest) -> AsyncIterator[AnswerStream]:

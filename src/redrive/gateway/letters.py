@@ -102,14 +102,21 @@ def letter_of(ticket: Ticket, error: GatewayError, *, reason: Reason, now: datet
     context: dict[str, Any] = {
         "agent_id": request.agent_id,
         "model": request.model,
+        **facts_of(error),
         "possibly_executed": ticket.possibly_executed,
         **_PRIVACY.mask(dict(request.metadata)),
     }
-    if isinstance(error, BadAnswer) and error.answer:
-        context["answer"] = error.answer
-    if error.provider_request_id:
-        context["provider_request_id"] = error.provider_request_id
     return replace(letter, context=context)
+
+
+def facts_of(error: GatewayError) -> dict[str, Any]:
+    """What a letter tells of an error beside its words."""
+    facts: dict[str, Any] = {"possibly_executed": error.possibly_executed}
+    if isinstance(error, BadAnswer) and error.answer:
+        facts["answer"] = error.answer
+    if error.provider_request_id:
+        facts["provider_request_id"] = error.provider_request_id
+    return facts
 
 
 def _words(error: BaseException | None) -> str:

@@ -59,10 +59,11 @@ async def answering(gateway: "Gateway", *, sink: EventSink | None = None) -> Asy
     if durable is None:
         raise ConfigError("gateway: expected an open one with a broker")
     executor = Executor(gateway, durable.answers, clock=durable.clock, arrived=durable.arrived, failed=durable.failed)
-    consumers = [
-        Consumer(queue_of(name), executor.handle, Treatment.of(consumer_options(gateway.policy, model)))
+    treatments = {
+        name: Treatment.of(consumer_options(gateway.policy, model, context=durable.context))
         for name, model in gateway.models.items()
-    ]
+    }
+    consumers = [Consumer(queue_of(name), executor.handle, treatment) for name, treatment in treatments.items()]
     heard = sink or gateway.sink
     told = Bus(gateway.hear, EventLog() if heard is None else heard.emit)
     around = Surroundings(durable.clock, told, Random(), tracing=durable.tracing)  # noqa: S311 - jitter, not secrets
