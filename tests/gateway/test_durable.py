@@ -125,7 +125,7 @@ async def test_13_an_exhausted_request_is_a_letter_of_its_own_kind_that_can_be_r
         names = {"request_id": "r1", "agent_id": "planner", "model": "fast"}
         assert letter.context == {**names, "possibly_executed": False}
         assert letter.payload is not None
-        assert LLMRequest.from_json(letter.payload) == a_request()
+        assert LLMRequest.from_json(letter.payload) == a_request(deadline="10m")  # which is the model's
 
         desk.server.rule = lambda _: say()
         await desk.broker.dead_letters("llm.fast").redrive(entry.entry_id)
@@ -206,8 +206,32 @@ async def test_a_durable_request_whose_deadline_passes_ends_for_its_caller_thoug
     await broker.aclose()
 
 
-async def test_a_durable_request_waits_behind_a_closed_gate_without_spending_attempts(file: str) -> None:
+async def test_a_durable_request_without_a_deadline_has_that_of_its_model(file: str) -> None:
     async with a_desk(file) as desk, at_work(desk.url, desk.server.url, deadline="10s") as gateway:
+        desk.server.rule = lambda _: say(429, headers={"Retry-After": "3600"})
+        with pytest.raises(RateLimited):
+            await gateway.ask(a_request("r1"))
+        (second,) = await gateway.submit_many([a_request("r2")])
+        with pytest.raises(RateLimited):
+            await second
+        letter = (await desk.letter()).letter
+
+    assert letter.reason is Reason.DEADLINE
+    assert letter.payload is not None
+    assert LLMRequest.from_json(letter.payload) == a_request("r1", deadline="10s")
+
+
+async def test_who_waits_for_a_request_that_nobody_works_on_waits_no_longer_than_its_model_allows(file: str) -> None:
+    broker = connect(file)
+    model = ModelConfig(base_url="http://127.0.0.1:1/v1", model_name="model-1", deadline=0.01)
+    async with Gateway({"fast": model}, broker=broker) as gateway:
+        with pytest.raises(DeadlineExceeded):
+            await gateway.ask(a_request())
+    await broker.aclose()
+
+
+async def test_a_durable_request_waits_behind_a_closed_gate_without_spending_attempts(file: str) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url, deadline=None) as gateway:
         desk.server.plan(say(429, headers={"Retry-After": "3600"}))
         with pytest.raises(RateLimited):
             await gateway.ask(a_request("r1", deadline="1m"))

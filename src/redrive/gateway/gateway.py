@@ -135,8 +135,9 @@ class Gateway:
         ask = self._asked(line, request)
         if self.durable is not None and keep:
             self.durable.refuse_other(request)
-            await self.durable.submit(request)
-            return self.durable.want(request)
+            timed = self._timed(request)
+            await self.durable.submit(timed)
+            return self.durable.want(timed)
         return self._join(ask) or await self._accept(line, ask, wait=wait)
 
     async def attempt(self, request: LLMRequest, *, failures: int = 0) -> LLMResponse:
@@ -188,8 +189,9 @@ class Gateway:
         if self.durable is None:
             return await self._submitted_all(requests)
         asked: dict[str, str] = {}
-        ended = [self._refusal(request, asked, self.durable) for request in requests]
-        pairs = [*zip(requests, ended, strict=True)]
+        timed = [self._timed(request) for request in requests]
+        ended = [self._refusal(request, asked, self.durable) for request in timed]
+        pairs = [*zip(timed, ended, strict=True)]
         await self.durable.submit_many([request for request, future in pairs if future is None])
         return [self.durable.want(request) if future is None else future for request, future in pairs]
 
@@ -267,6 +269,13 @@ class Gateway:
             known = ", ".join(sorted(self._lines))
             raise _named(RequestRejected(f"model: expected one of {known}, got {request.model!r}"), request)
         return line
+
+    def _timed(self, request: LLMRequest) -> LLMRequest:
+        """The request with its model's deadline, if it has none: so that worker and caller end it at the same time."""
+        config = self.models.get(request.model)
+        if request.deadline is not None or config is None or config.deadline is None:
+            return request
+        return request.within(config.deadline)
 
     @staticmethod
     def _asked(line: Line, request: LLMRequest, *, stream: bool = False) -> Ask:
