@@ -83,13 +83,13 @@ class Account:
             )
 
     def failed(self, ticket: Ticket, error: GatewayError, *, reason: str, now: datetime) -> None:
-        """A request has ended in an error."""
-        self._count("failed", None if ticket.once else "dead")
+        """A request has ended in an error. It is dead only if it has become a letter: others may be asked again."""
+        self._count("failed", "dead" if error.letter_id else None)
         if self._journal is not None and not ticket.once:
             row = {**self._row(ticket, "error", now=now), **said_of(error), "reason": reason}
             row["attempt"] = ticket.failures
             row["total_ms"] = milliseconds(now - ticket.accepted_at)
-            row["letter_id"] = getattr(error, "letter_id", None)
+            row["letter_id"] = error.letter_id
             self._journal.write("errors", row)
 
     def cancelled(self, ticket: Ticket, *, now: datetime) -> None:
