@@ -39,8 +39,9 @@ class BatchFile:
     """The requests of one JSON Lines file, and the file of their answers.
 
     A line is a request: `messages`, and if need be `request_id` (else the line's number), `model`, `agent_id`,
-    `priority`, `deadline`; whatever else it has are parameters. A line of answers has the request's id, and the answer
-    or the error. Run again, it sends only what has no answer yet: an answers file has one line for a request at most,
+    `priority`, `deadline`; whatever else it has are parameters. For the gateway the line's number is not enough: other
+    files have a first line, too, so the fingerprint is added there. A line of answers has the request's id, and the
+    answer or the error. Run again, it sends only what has no answer yet: an answers file has one line for a request at most,
     and one that a crash has cut short counts as none. A file that holds anything else is left as it is.
     """
 
@@ -94,7 +95,7 @@ class BatchFile:
             said = _failed(request_id, error)
         else:
             tally.answered += 1
-            said = _said(response)
+            said = _said(request_id, response)
         out.write(msgspec.json.encode(said) + b"\n")
         out.flush()
 
@@ -129,7 +130,7 @@ class BatchFile:
     def _request(self, row: dict[str, Any] | None, request_id: str) -> LLMRequest:
         if row is None:
             raise RequestRejected("the line is no JSON object")
-        return LLMRequest(
+        request = LLMRequest(
             request_id=request_id,
             agent_id=row.get("agent_id", "file"),
             model=row.get("model", self._model),
@@ -138,6 +139,7 @@ class BatchFile:
             deadline=row.get("deadline"),
             params={name: value for name, value in row.items() if name not in _OURS},
         )
+        return request if _own_id(row) else request.named(f"{request_id}-{request.fingerprint}")
 
     def _opened(self) -> IO[bytes]:
         if self._requests.exists() and not self._requests.is_file():
@@ -212,14 +214,18 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _id_of(row: dict[str, Any] | None, number: int) -> str:
-    found = (row or {}).get("request_id") or (row or {}).get("custom_id")
-    return str(found or f"line-{number}")
+    return str(_own_id(row or {}) or f"line-{number}")
 
 
-def _said(response: LLMResponse) -> dict[str, Any]:
+def _own_id(row: dict[str, Any]) -> Any:
+    """The id that a line says itself; nothing, if it says none."""
+    return row.get("request_id") or row.get("custom_id")
+
+
+def _said(request_id: str, response: LLMResponse) -> dict[str, Any]:
     usage = response.usage
     return {
-        "request_id": response.request_id,
+        "request_id": request_id,
         "status": "answered",
         "text": response.text,
         "finish_reason": response.finish_reason,

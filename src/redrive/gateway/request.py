@@ -97,6 +97,10 @@ class LLMRequest:
         """The same request with another deadline."""
         return LLMRequest(**{name: getattr(self, name) for name in _KEPT} | {"deadline": deadline})
 
+    def named(self, request_id: str) -> "LLMRequest":
+        """The same request with another id."""
+        return LLMRequest(**{name: getattr(self, name) for name in _KEPT} | {"request_id": request_id})
+
     @classmethod
     def from_json(cls, body: bytes) -> "LLMRequest":
         """The request that `to_json` wrote. Raises `RequestRejected`."""

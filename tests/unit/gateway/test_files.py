@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redrive.core.errors import ConfigError
-from redrive.gateway import Post, Reply
+from redrive.gateway import LLMRequest, Post, Reply
 from redrive.gateway.batch_file import BatchFile, Tally
 from redrive.gateway.models_file import read_models_file
 from tests.unit.gateway.stage import Provider, answer, on_stage, refusal
@@ -251,6 +251,22 @@ async def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
         assert (await first).answered == 1
         assert (await BatchFile(requests, answers, model="fast").run(stage.gateway)).before == 1
     assert names_in(tmp_path) == ["answers.jsonl", "requests.jsonl"]
+
+
+async def test_lines_without_an_id_are_not_taken_for_those_of_other_files(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.jsonl", {"messages": [{"role": "user", "content": "one"}]})
+    other = write(tmp_path / "other.jsonl", {"messages": [{"role": "user", "content": "other"}]})
+    answers = [tmp_path / "one.answers", tmp_path / "other.answers"]
+    async with on_stage(Provider(always=refusal(500)), policy=0) as stage:
+        for requests, output in zip((one, other), answers, strict=True):
+            running = asyncio.create_task(BatchFile(requests, output, model="fast").run(stage.gateway))
+            await stage.pass_time(1)
+            await running
+
+    names = [LLMRequest.from_json(letter.payload or b"").request_id for letter in stage.dlq.events]
+    assert len({*names}) == 2
+    assert all(name.startswith("line-1-") for name in names)
+    assert [line["request_id"] for path in answers for line in lines(path)] == ["line-1", "line-1"]
 
 
 async def test_a_lock_that_a_dead_run_has_left_keeps_nobody_out(tmp_path: Path) -> None:
