@@ -16,7 +16,7 @@ from redrive.wiring import answering
 from tests.gateway.desk import Desk, a_desk
 from tests.gateway.durable_worker import at_work
 from tests.gateway.fault_server import Act, good, http, say, write
-from tests.gateway.theatre import a_request
+from tests.gateway.theatre import a_request, some
 from tests.unit.gateway.stage import rows
 
 CUT = write(http(200, good())[:-5])
@@ -181,3 +181,18 @@ async def test_a_long_pause_is_spent_in_the_brokers_due_index_and_the_journal_sa
         (row,) = rows(tmp_path, "retries")
         assert (row["status"], row["http_status"], row["told_ms"]) == ("postponed", 429, 120_000)
         assert row["delay_ms"] >= 120_000
+
+
+async def test_an_outage_that_opens_the_breaker_costs_time_and_no_letter(file: str, tmp_path: Path) -> None:
+    async with a_desk(file) as desk, at_work(desk.url, desk.server.url, retry=[0.5] * 3, log_dir=tmp_path) as gateway:
+        desk.server.rule = lambda _: say(503)
+        futures = await gateway.submit_many(some(40))
+        while gateway.stats()["fast"].breaker is None:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+        desk.server.rule = lambda _: say()
+
+        assert {(await future).text for future in futures} == {"hello"}
+        assert gateway.stats()["fast"].breaker is None
+        assert await desk.broker.dead_letters("llm.fast").length() == 0
+
+    assert any(row["status"] == "held" for row in rows(tmp_path, "retries"))
