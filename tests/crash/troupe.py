@@ -1,4 +1,4 @@
-"""The processes of a run: started here, found through the journal, and none left when it is over."""
+"""The processes of a run: started here, found through the journal, and none left when it is over, however it ends."""
 
 import contextlib
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.crash.journal import Reader, Word
 from tests.crash.scenario import FLIPPED, FOLDER, Site
+from tests.servers.server import dies_with_us
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +36,7 @@ class Troupe:
             env[FLIPPED] = "1"
         with (self._site.folder / "stderr").open("ab") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"tests.crash.{program}"],
+                [*dies_with_us(), sys.executable, "-m", f"tests.crash.{program}"],
                 cwd=ROOT,
                 env=env,
                 stderr=stderr,

@@ -41,8 +41,8 @@ class BatchFile:
     A line is a request: `messages`, and if need be `request_id` (else the line's number), `model`, `agent_id`,
     `priority`, `deadline`; whatever else it has are parameters. For the gateway the line's number is not enough: other
     files have a first line, too, so the fingerprint is added there. A line of answers has the request's id, and the
-    answer or the error. Run again, it sends only what has no answer yet: an answers file has one line for a request at most,
-    and one that a crash has cut short counts as none. A file that holds anything else is left as it is.
+    answer or the error. Run again, it sends only what has no answer yet: an answers file has one line for a request at
+    most, and one that a crash has cut short counts as none. A file that holds anything else is left as it is.
     """
 
     def __init__(self, requests: Path, answers: Path, *, model: str) -> None:
