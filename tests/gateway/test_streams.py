@@ -1,5 +1,7 @@
 """Answers that come bit by bit, from a real server: retried before the first words, and never afterwards."""
 
+import asyncio
+
 import pytest
 
 from redrive.core.errors import (
@@ -74,7 +76,10 @@ async def test_words_are_handed_out_before_the_answer_is_whole() -> None:
 async def test_what_fails_before_the_first_words_is_asked_again(fault: Act) -> None:
     async with theatre(policy=[0, 0]) as play:
         play.server.plan(fault, write(WHOLE))
-        texts, response = await heard(play)
+        hearing = asyncio.create_task(heard(play))
+        await play.server.arrived(1)
+        await play.pass_time(1)  # which is how long the gate is closed after a 429
+        texts, response = await hearing
 
         assert texts == ["", "hel", "lo", ""]
         assert response.attempts == 2

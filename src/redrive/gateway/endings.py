@@ -53,7 +53,7 @@ def given_up(error: GatewayError, reason: Reason, ticket: Ticket) -> GatewayErro
 def too_late(error: GatewayError, due_at: datetime, ticket: Ticket) -> GatewayError:
     """What is told when the next attempt would come after the deadline."""
     if isinstance(error, RateLimited):
-        limited = RateLimited(f"the provider asks to wait beyond the deadline, until {due_at.isoformat()}")
+        limited = RateLimited(f"the rate limit lasts beyond the deadline, until {due_at.isoformat()}")
         limited.until = due_at
         limited.retry_after = error.retry_after
         return because(limited, error)

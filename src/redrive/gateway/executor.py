@@ -121,7 +121,7 @@ class Executor:
         if await self._has_answer(request):
             return
         try:
-            response = await self._attempt(request, _ends_at(request, message, delivery), failures=delivery.failures)
+            response = await self._attempt(request, _ends_at(request, message, delivery), delivery)
             possibly = response.possibly_executed or _may_have_run(delivery)
             kept = replace(
                 response, attempts=delivery.attempt, possibly_executed=possibly, fingerprint=request.fingerprint
@@ -178,7 +178,7 @@ class Executor:
         if cause.possibly_executed:
             cause.code = UNSURE
 
-    async def _attempt(self, request: LLMRequest, ends_at: datetime | None, *, failures: int) -> LLMResponse:
+    async def _attempt(self, request: LLMRequest, ends_at: datetime | None, delivery: Delivery) -> LLMResponse:
         if ends_at is not None:
             left = ends_at - self._clock.now()
             if left <= SOON:
@@ -186,7 +186,8 @@ class Executor:
                 raise _late(str(late)) from late
             request = request.within(left)
         try:
-            return await self._gateway.attempt(request, failures=failures)
+            limited = _was_limited(delivery)
+            return await self._gateway.attempt(request, failures=delivery.failures, limited=limited)
         except GatewayError as error:
             failure = (error.last or error) if isinstance(error, RetriesExhausted) else error
             if ends_at is not None and self._is_late(failure, ends_at):
@@ -208,6 +209,12 @@ class Executor:
 def _may_have_run(delivery: Delivery) -> bool:
     """Whether a provider may have done this before: a worker died over it, or an attempt says so."""
     return bool(delivery.alone or delivery.crashes) or may_have_run(load_trail(delivery.trail))
+
+
+def _was_limited(delivery: Delivery) -> bool:
+    """Whether the last attempt met a rate limit: then its retry is no matter of the allowance."""
+    trail = load_trail(delivery.trail) if delivery.failures else ()
+    return bool(trail) and trail[-1].error_type.rpartition(".")[2] == RateLimited.__name__
 
 
 def _ends_at(request: LLMRequest, message: Message, delivery: Delivery) -> datetime | None:

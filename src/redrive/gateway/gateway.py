@@ -140,10 +140,14 @@ class Gateway:
             return self.durable.want(timed)
         return self._join(ask) or await self._accept(line, ask, wait=wait)
 
-    async def attempt(self, request: LLMRequest, *, failures: int = 0) -> LLMResponse:
-        """The answer, of one attempt that is neither retried nor a letter: a durable gateway's worker sees to that."""
+    async def attempt(self, request: LLMRequest, *, failures: int = 0, limited: bool = False) -> LLMResponse:
+        """The answer, of one attempt that is neither retried nor a letter: a durable gateway's worker sees to that.
+
+        After `failures` it is a retry, and waits for the retry allowance, unless the last one was a rate limit.
+        """
         line = self._line(request)
-        ask = self._asked(line, request)._replace(once=True, failures=failures)
+        held = failures > 0 and not limited
+        ask = self._asked(line, request)._replace(once=True, failures=failures, held=held)
         return await (self._join(ask) or await self._accept(line, ask))
 
     async def result(self, request_id: str, *, within: Duration = "10m") -> LLMResponse:
@@ -324,7 +328,7 @@ class Gateway:
                 line.room.release()
                 return joined
         future = self._router.register(request.request_id)
-        line.accept(self._traced(ask).ticket(now=made_at, deadline_at=deadline_at), now=now)
+        line.accept(self._traced(ask).ticket(now=made_at, deadline_at=deadline_at), now=now, held=ask.held)
         return future
 
     def _traced(self, ask: Ask) -> Ask:

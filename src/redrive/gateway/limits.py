@@ -22,6 +22,9 @@ from redrive.gateway.windows import MinuteWindow, Moment
 LATER: Final = datetime.max.replace(tzinfo=UTC)
 """When something else has ended: no clock knows when that will be."""
 
+PAUSE: Final = timedelta(seconds=1)
+"""How long nobody is sent after a rate limit that does not say how long."""
+
 _UNKNOWN_KEY: Final = 401
 _NOT_THERE: Final = 404
 _ABOUT_ALL: Final = {  # statuses that may be about one request, and the codes by which they are about all of them
@@ -103,14 +106,14 @@ class Limits:
     def answered(self, grant: Grant, *, now: datetime) -> bool:
         """A request was answered. True if that closes the breaker."""
         self.slots.succeeded()
-        self.allowance.succeeded()
+        self.allowance.succeeded(now)
         return self._works(grant, now=now)
 
     def failed(self, grant: Grant, request_id: str, error: GatewayError, *, now: datetime) -> bool:
         """A request was not answered. True if that opens the breaker, or closes it: look at `breaker.why`."""
-        told = error.retry_after
-        if isinstance(error, RateLimited | ServerFault) and told:
-            self.slots.close(now + min(told, self._told_cap), started_at=grant.started_at, now=now)
+        pause = error.retry_after or (PAUSE if isinstance(error, RateLimited) else None)
+        if isinstance(error, RateLimited | ServerFault) and pause:
+            self.slots.close(now + min(pause, self._told_cap), started_at=grant.started_at, now=now)
         elif _is_overload(error):
             self.slots.overloaded(started_at=grant.started_at, now=now)
         if not is_refusal(error) and not is_fault(error):

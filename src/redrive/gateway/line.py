@@ -81,12 +81,15 @@ class Line:
             raise RequestRejected(f"est_tokens: expected at most {most}, which is all of a minute, got {tokens}")
         return Ask(request, body, tokens)
 
-    def accept(self, ticket: Ticket, *, now: datetime) -> None:
-        """Take a request in. Its deadline begins to count when it was made, not now."""
+    def accept(self, ticket: Ticket, *, now: datetime, held: bool = False) -> None:
+        """Take a request in. Its deadline begins to count when it was made, not now. `held` by the retry allowance."""
         self.tickets[ticket.request_id] = ticket
         if ticket.deadline_at is not None:
             self._set_deadline(ticket, ticket.deadline_at, now)
         if self._ended_by_gate(ticket, now):
+            return
+        if held:
+            self._hold(ticket, now)
             return
         if self.config.batch_size == 1 and not self._queue and self.limits.closed_until(ticket.tokens, now=now) is None:
             self._start([ticket], now)  # nobody waits, and nothing holds it back
@@ -192,6 +195,12 @@ class Line:
         self._around.alarms.call_off(self._look)
         self._look = self._around.alarms.at(at, self.pump)
 
+    def _hold(self, ticket: Ticket, now: datetime) -> None:
+        """A retry is due, and goes on as soon as the allowance has one for it."""
+        ticket.state = State.WAITING
+        self._held.append(ticket)
+        self.pump(now)
+
     def _free_held(self, now: datetime) -> None:
         """Let retries go on that waited for the allowance, as many as it has."""
         while self._held:
@@ -261,7 +270,7 @@ class Line:
             return False
         if ticket.deadline_at > until:
             return False
-        told = RateLimited("the provider has asked for a pause", retry_after=until - now)
+        told = RateLimited("the gate is closed after a rate limit", retry_after=until - now)
         told.possibly_executed = ticket.possibly_executed
         self._end(ticket, too_late(told, until, ticket), reason=Reason.DEADLINE)
         return True
@@ -312,11 +321,12 @@ class Line:
     def _due(self, ticket: Ticket, *, limited: bool) -> None:
         """The wait of a retry is over. The allowance is for faults: after a rate limit, the gate watches already."""
         ticket.due_alarm = None
+        now = self._around.clock.now()
         if limited:
-            self._requeue(ticket, self._around.clock.now())
+            self._requeue(ticket, now)
+            self.pump(now)
         else:
-            self._held.append(ticket)
-        self.pump()
+            self._hold(ticket, now)
 
     def _expire(self, ticket: Ticket) -> None:
         """The deadline has passed, wherever the request is."""

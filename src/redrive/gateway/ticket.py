@@ -95,7 +95,7 @@ class Ask(NamedTuple):
     """What somebody asks: a request, what is sent for it, and the tokens that it may cost where they are limited.
 
     `once` is for a worker that makes one attempt here, and decides itself what a failure means; with the `failures`
-    that there were before.
+    that there were before. One that is `held` is a retry, and waits for the retry allowance.
     """
 
     request: LLMRequest
@@ -104,6 +104,7 @@ class Ask(NamedTuple):
     channel: Channel | None = None
     once: bool = False
     failures: int = 0
+    held: bool = False
     trace: Headers = ()
 
     def ticket(self, *, now: datetime, deadline_at: datetime | None) -> Ticket:

@@ -102,12 +102,66 @@ def test_retries_are_allowed_ten_a_minute_and_one_for_five_answers() -> None:
     assert allowance.take(again_at) is None
 
     for _ in range(50):
-        allowance.succeeded()
+        allowance.succeeded(again_at)
     assert [allowance.take(again_at) for _ in range(10)] == [None] * 10
     assert allowance.take(again_at) is not None
 
     allowance.refill()
     assert allowance.take(again_at) is None
+
+
+def taken(allowance: Allowance, now: datetime) -> int:
+    """How many retries it has at once."""
+    count = 0
+    while allowance.take(now) is None:
+        count += 1
+    return count
+
+
+def test_an_hour_of_answers_allows_as_many_retries_as_its_last_minute() -> None:
+    allowance = Allowance()
+    for second in range(3600):
+        for _ in range(10):
+            allowance.succeeded(NOW + second * SECOND)
+
+    assert 0.95 <= taken(allowance, NOW + 3600 * SECOND) / (10 + 0.2 * 600) <= 1.05
+
+
+def test_what_answers_have_earned_fades_when_no_more_come() -> None:
+    allowance = Allowance()
+    for _ in range(5000):
+        allowance.succeeded(NOW)
+
+    assert taken(allowance, NOW + 600 * SECOND) == 10
+
+
+@given(st.lists(st.floats(0, 20), max_size=60), st.integers(0, 7))
+def test_when_to_ask_for_a_retry_again_is_never_now(pauses: list[float], answers: int) -> None:
+    allowance, now = Allowance(), NOW
+    for pause in pauses:
+        now += timedelta(seconds=pause)
+        for _ in range(answers):
+            allowance.succeeded(now)
+        again_at = allowance.take(now)
+        assert again_at is None or again_at > now
+
+
+async def test_retries_of_a_worker_wait_for_the_allowance_as_all_others_do() -> None:
+    async with on_stage(Provider()) as stage:
+        stage.gateway._lines["fast"].limits.allowance.succeeded = lambda _: None  # type: ignore[method-assign]  # noqa: SLF001
+        retries = [asyncio.create_task(stage.gateway.attempt(a_request(str(n)), failures=1)) for n in range(12)]
+        await stage.settle()
+        assert len(stage.provider.posts) == 10
+        assert stage.gateway.stats()["fast"].waiting == 2
+
+        await stage.gateway.attempt(a_request("first"))
+        await stage.gateway.attempt(a_request("limited"), failures=1, limited=True)
+        assert len(stage.provider.posts) == 12
+        stage.gateway.withdraw("11")
+        await stage.pass_time(6)
+
+        assert kinds(await asyncio.gather(*retries, return_exceptions=True)) == ["LLMResponse"] * 11 + ["GatewayClosed"]
+        assert len(stage.provider.posts) == 13
 
 
 async def test_calls_in_flight_stay_below_the_limit() -> None:
@@ -138,6 +192,21 @@ async def test_a_429_closes_the_gate_for_everyone() -> None:
 
         await stage.end(*futures)
         assert [future.result().attempts for future in futures] == [2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "soon"}, {"retry-after": "0"}])
+async def test_a_429_that_does_not_say_for_how_long_closes_the_gate_for_a_second(headers: dict[str, str]) -> None:
+    provider = Provider(refusal(429, headers=headers), always=answer())
+    async with on_stage(provider, policy=[0]) as stage:
+        await stage.gateway.submit(a_request("first"))
+        await stage.settle()
+        futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(5)])
+        await stage.pass_time(0.9)
+        assert len(provider.posts) == 1
+        assert stage.gateway.stats()["fast"].limit == 1
+
+        await stage.pass_time(0.1)
+        assert [future.result().attempts for future in futures] == [1] * 5
 
 
 async def test_a_long_pause_ends_those_at_once_that_cannot_wait_for_it() -> None:
