@@ -51,7 +51,8 @@ class Concurrency:
         if self._cut_at is not None and started_at <= self._cut_at:
             return
         self._cut_at = now
-        self._limit = self._threshold = max(1.0, self._limit / 2)
+        if self.limit > 1:  # else there is nothing to learn from it
+            self._limit = self._threshold = max(1.0, self._limit / 2)
 
     def close(self, until: datetime, *, started_at: datetime, now: datetime) -> None:
         """Start nothing until then; of several such times the latest counts. After it: one call, then more."""
@@ -61,5 +62,6 @@ class Concurrency:
             self.closed_until = until
 
     def restart(self) -> None:
-        """Begin again with one call."""
+        """Begin again with one call, and as fast as at first: an outage says nothing about how many do good."""
         self._limit = 1.0
+        self._threshold = max(self._threshold, float(min(FIRST, self.most)))

@@ -67,6 +67,34 @@ def test_a_closed_gate_keeps_the_later_end_and_opens_with_one_slot() -> None:
     assert slots.limit == 1
 
 
+def rounds(slots: Concurrency, count: int) -> list[int]:
+    """How many calls are in flight in each of so many round trips, if all who can are sent, and all are answered."""
+    limits = []
+    for _ in range(count):
+        limits.append(slots.limit)
+        used_up(slots, slots.limit)
+    return limits
+
+
+def test_a_gate_that_was_closed_twice_opens_as_fast_as_after_once() -> None:
+    slots = Concurrency(64)
+    used_up(slots, 100)
+    slots.close(NOW + SECOND, started_at=NOW, now=NOW)
+    slots.close(NOW + 3 * SECOND, started_at=NOW + SECOND, now=NOW + 2 * SECOND)
+
+    assert rounds(slots, 5) == [1, 2, 4, 8, 16]
+
+
+def test_after_an_outage_the_limit_doubles_as_at_first() -> None:
+    slots = Concurrency(64)
+    for second in range(10):
+        slots.overloaded(started_at=NOW + second * SECOND, now=NOW + second * SECOND)
+    assert slots.limit == 1
+
+    slots.restart()
+    assert rounds(slots, 4) == [1, 2, 4, 8]
+
+
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 40)), max_size=60))
 def test_no_minute_has_more_than_the_limit(moves: list[tuple[float, int]]) -> None:
     window, now, sent = MinuteWindow(100), NOW, []
