@@ -73,6 +73,7 @@ class Breaker:
         """The provider did not work for this request. True if that opens the breaker."""
         if self.is_open:
             if probe:
+                self._outage()
                 self._put_off(now, LONGEST_PROBE)
             return False
         self._latest.append((now, request_id))
@@ -95,6 +96,12 @@ class Breaker:
         elif probe:
             self._put_off(now, LONGEST_REFUSAL)
         return opened
+
+    def _outage(self) -> None:
+        """A probe has met a fault: if it was a refusal that opened the breaker, nobody knows whether it still holds."""
+        if self.refusal is not None:
+            self.refusal, self._delay = None, PROBE
+            self.why = "the provider has refused, and does not work now"
 
     def _put_off(self, now: datetime, longest: timedelta) -> None:
         self._probing = False

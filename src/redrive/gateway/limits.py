@@ -56,6 +56,7 @@ class Limits:
         self.slots = Concurrency(config.concurrency)
         self.breaker = Breaker()
         self.allowance = Allowance()
+        self.heard_at: datetime | None = None  # a word from the provider that was neither a fault nor a refusal
         self._told_cap = told_cap
         self._requests = None if config.requests_per_minute is None else MinuteWindow(config.requests_per_minute)
         self._tokens = None if config.tokens_per_minute is None else MinuteWindow(config.tokens_per_minute)
@@ -123,8 +124,18 @@ class Limits:
             return self.breaker.refused(error, probe=probe, now=now)
         return self.breaker.faulted(request_id, probe=probe, now=now)
 
+    def outlived(self, grant: Grant, request_id: str, *, since: datetime, now: datetime) -> bool:
+        """A request was not answered by its deadline. True if that opens the breaker.
+
+        It is a fault if nobody was answered `since` it was made: else it may have waited too long in our own queue.
+        """
+        if self.heard_at is not None and self.heard_at >= since:
+            return False
+        return self.failed(grant, request_id, AttemptTimeout("the deadline passed"), now=now)
+
     def _works(self, grant: Grant, *, now: datetime) -> bool:
         probe, grant.probe = grant.probe, False
+        self.heard_at = now
         closed = self.breaker.answered(probe=probe, now=now)
         if closed:
             self.slots.restart()

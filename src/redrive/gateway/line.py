@@ -127,7 +127,9 @@ class Line:
                 continue
             refusal = self.limits.refusal(now)
             if refusal is not None:
-                self._end(ticket, own_copy(refusal), reason=Reason.REJECTED)
+                error = own_copy(refusal)
+                error.possibly_executed = ticket.possibly_executed  # which another request's says nothing about
+                self._end(ticket, error, reason=Reason.REJECTED)
                 continue
             again_at = self._window.closed_until(len(self._queue), now=now) or self.limits.closed_until(
                 ticket.tokens, now=now
@@ -334,6 +336,10 @@ class Line:
             return
         error = expired(ticket)
         ticket.possibly_executed = error.possibly_executed
+        if ticket.call is not None:
+            now, grant = self._around.clock.now(), ticket.call.grant
+            if self.limits.outlived(grant, ticket.request_id, since=ticket.accepted_at, now=now):
+                self._desks.account.breaker_moved(self.limits.breaker.why, now=now)
         self._end(ticket, error, reason=Reason.DEADLINE)
         self.pump()
 

@@ -324,6 +324,40 @@ async def test_an_outage_costs_time_and_no_request() -> None:
         assert stage.dlq.count == 0
 
 
+async def never(_: Post) -> Reply:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_a_provider_that_outlives_every_deadline_opens_the_breaker() -> None:
+    async with on_stage(Provider(always=never), attempt_timeout="2m") as stage:
+        stage.gateway._lines["fast"].limits.slots._limit = 32  # noqa: SLF001 - as after a calm day
+        futures = await stage.gateway.submit_many([a_request(str(n), deadline=5) for n in range(30)])
+        await stage.pass_time(5)
+
+        assert kinds([future.exception() for future in futures]) == ["DeadlineExceeded"] * 30
+        assert stage.gateway.stats()["fast"].breaker is not None
+        assert stage.gateway.stats()["fast"].limit == 16
+        assert [type(event) for event in stage.listener.events if isinstance(event, ConsumerPaused)] == [ConsumerPaused]
+
+        stage.provider._always = answer()  # noqa: SLF001
+        assert (await stage.ask(a_request("later"))).text == "hello"
+        assert stage.gateway.stats()["fast"].breaker is None
+
+
+async def test_deadlines_that_pass_while_others_are_answered_open_no_breaker() -> None:
+    async with on_stage(Provider(always=never), concurrency=2) as stage:
+        futures = await stage.gateway.submit_many([a_request(str(n), deadline=5) for n in range(30)])
+        await stage.pass_time(4)
+        futures[0].cancel()
+        stage.provider._said = [answer()]  # noqa: SLF001
+        await stage.pass_time(1)
+
+        assert futures[1].done()
+        assert stage.gateway.stats()["fast"].answered == 1
+        assert stage.gateway.stats()["fast"].breaker is None
+
+
 async def test_a_request_of_its_own_fault_opens_no_breaker() -> None:
     async with on_stage(Provider(always=refusal(400))) as stage:
         futures = await stage.gateway.submit_many([a_request(str(n)) for n in range(100)])

@@ -182,6 +182,36 @@ async def test_a_scope_that_was_refused_opens_with_the_first_answer() -> None:
         assert stage.gateway.stats()["fast"].breaker is None
 
 
+async def test_a_refusal_is_forgotten_when_a_probe_meets_an_outage() -> None:
+    async with on_stage(Provider(refusal(401), refusal(503))) as stage:
+        await stage.error(a_request("r1"))
+        await stage.pass_time(1)
+        probe = await stage.gateway.submit(a_request("r2"))
+        await stage.settle()
+        other = await stage.gateway.submit(a_request("r3"))
+        await stage.settle()
+        assert (probe.done(), other.done()) == (False, False)
+
+        await stage.pass_time(1)
+        assert (probe.result().text, other.result().text) == ("hello", "hello")
+        assert stage.gateway.stats()["fast"].breaker is None
+
+
+async def test_a_refusal_that_others_met_says_what_is_true_of_the_request() -> None:
+    cut = TransportFault("cut", possibly_executed=True)
+    async with on_stage(Provider(cut, refusal(401)), policy=[1]) as stage:
+        sent = await stage.gateway.submit(a_request("r1"))
+        await stage.pass_time(0.5)
+        await stage.error(a_request("r2"))
+        never_sent = await stage.error(a_request("r3"))
+        (error,) = await stage.end(sent)
+
+        assert not never_sent.possibly_executed
+        assert isinstance(error, RequestRejected)
+        assert error.possibly_executed
+        assert len(stage.provider.posts) == 2
+
+
 async def test_a_told_delay_is_a_floor() -> None:
     async with on_stage(Provider(refusal(429, headers={"retry-after": "7"}))) as stage:
         before = stage.clock.now()
