@@ -14,7 +14,7 @@ from redrive.core.errors import (
     StreamInterrupted,
 )
 from redrive.gateway import LLMResponse
-from tests.gateway.fault_server import DONE, EVENTS, Act, event, refuse, say, words, write
+from tests.gateway.fault_server import DONE, EVENTS, Act, Visit, event, refuse, say, words, write
 from tests.gateway.theatre import Theatre, a_request, theatre
 
 ROLE = event(choices=[{"delta": {"role": "assistant", "content": ""}}])
@@ -109,16 +109,61 @@ async def test_an_end_without_the_last_word_counts_if_its_reason_was_told() -> N
         assert (await heard(play))[1].text == "hello"
 
 
-async def test_a_stream_that_falls_silent_ends_whatever_keeps_it_alive() -> None:
-    async with theatre(attempt_timeout=10) as play:
-        play.server.plan(write(EVENTS + words("hel") + b": keep alive\n\n", then="hang"))
+@pytest.mark.parametrize(
+    ("wire", "said", "alive"),
+    [
+        ("openai", words("hel"), b": keep alive\n\n"),
+        ("openai", words("hel"), words("")),
+        ("openai", words("hel"), event(choices=[])),
+        ("anthropic", event(type="content_block_delta", delta={"text": "hel"}), event(type="ping")),
+    ],
+    ids=["comments", "empty words", "no choices", "pings"],
+)
+async def test_a_stream_that_falls_silent_ends_whatever_keeps_it_alive(wire: str, said: bytes, alive: bytes) -> None:
+    later = asyncio.Event()
+
+    async def act(visit: Visit) -> None:
+        visit.writer.write(EVENTS + said)
+        await later.wait()
+        visit.writer.write(alive)
+        await visit.reader.read()
+
+    async with theatre(attempt_timeout=10, wire=wire) as play:
+        play.server.plan(act)
         async with play.gateway.stream(a_request()) as stream:
             assert (await anext(stream)).text == "hel"
-            play.clock.advance(10)
+            play.clock.advance(6)
+            later.set()
+            if not alive.startswith(b":"):  # which nobody is told of
+                assert (await anext(stream)).text == ""
+            play.clock.advance(4)
             with pytest.raises(StreamInterrupted) as caught:
                 await anext(stream)
 
         assert isinstance(caught.value.__cause__, AttemptTimeout)
+
+
+def choice(index: int, text: str, finish: str | None = None) -> dict[str, object]:
+    return {"index": index, "delta": {"content": text}, "finish_reason": finish}
+
+
+async def test_an_answer_with_a_choice_that_was_cut_is_no_success() -> None:
+    async with theatre() as play:
+        cut = event(choices=[choice(0, "hel"), choice(1, "good")]) + event(choices=[choice(0, "lo", "stop")])
+        play.server.plan(write(EVENTS + cut))
+        _, error = await broken(play)
+
+        assert isinstance(error, StreamInterrupted)
+
+
+async def test_an_answer_of_several_choices_ends_with_the_last_of_them_and_has_the_words_of_the_first() -> None:
+    async with theatre() as play:
+        first = event(choices=[choice(1, "good")]) + event(choices=[choice(0, "hello", "stop")])
+        play.server.plan(write(EVENTS + first + event(choices=[choice(1, "bye", "length")])))
+        texts, response = await heard(play)
+
+        assert texts == ["", "hello", ""]
+        assert (response.text, response.finish_reason) == ("hello", "stop")
 
 
 async def test_a_rejected_stream_raises_when_it_is_read() -> None:

@@ -80,8 +80,8 @@ class Exchange:
             streamed = StreamedAnswer(self._wire, channel, headers=reply.headers)
             async for chunk in reply.chunks:
                 for event in events.feed(chunk):
-                    beat()
-                    streamed.take(event, now=self._clock.now())
+                    if streamed.take(event, now=self._clock.now()):
+                        beat()
             return streamed.answer(), call
 
     async def _post(self, url: str, body: bytes, key: str) -> Reply:

@@ -77,17 +77,22 @@ class StreamedAnswer:
         self._channel = channel
         self._headers = headers
         self._finish = ""
+        self._spoke: set[int] = set()
+        self._finished: set[int] = set()
         self._usage: Usage | None = None
         self._last: Mapping[str, Any] = {}
         self._done = False
 
-    def take(self, event: ServerEvent, *, now: datetime) -> None:
-        """An event has come. Raises what an error in it stands for, and `BadAnswer` for one that cannot be read."""
+    def take(self, event: ServerEvent, *, now: datetime) -> bool:
+        """An event has come; False if it only keeps the line alive.
+
+        Raises what an error in it stands for, and `BadAnswer` for one that cannot be read.
+        """
         if self._done:
-            return
+            return False
         if event.data == "[DONE]":
             self._done = True
-            return
+            return True
         try:
             raw = msgspec.json.decode(event.data)
         except (msgspec.MsgspecError, RecursionError):
@@ -100,10 +105,11 @@ class StreamedAnswer:
         self._last = raw
         self._note(part)
         self._channel.put(Delta(part.text, raw), words=part.words)
+        return not part.nothing
 
     def answer(self) -> Answer:
         """The whole answer. Raises `BadAnswer` if its end has not come: a cut answer is never a success."""
-        if not self._done and not self._finish:
+        if not self._done and not (self._finish and self._spoke <= self._finished):
             raise BadAnswer("the answer ended before its end", possibly_executed=True)
         self._channel.flush()
         return Answer(self._channel.text, self._finish, self._usage, self._last)
@@ -111,6 +117,8 @@ class StreamedAnswer:
     def _note(self, part: Part) -> None:
         self._finish = part.finish_reason or self._finish
         self._done = self._done or part.done
+        self._spoke |= part.spoke
+        self._finished |= part.finished
         if part.usage is not None:
             known = self._usage or Usage()
             self._usage = Usage(*(max(pair) for pair in zip(known, part.usage, strict=True)))

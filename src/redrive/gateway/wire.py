@@ -21,13 +21,19 @@ class Answer(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one event of a streamed answer says. `words`: something in it would be missed; `done`: it is the last."""
+    """What one event of a streamed answer says. `words`: something in it would be missed; `done`: it is the last.
+
+    An event that only keeps the line alive says `nothing`. `spoke` and `finished` are choices of the answer, by index.
+    """
 
     text: str = ""
     words: bool = False
     finish_reason: str = ""
     usage: Usage | None = None
     done: bool = False
+    nothing: bool = False
+    spoke: frozenset[int] = frozenset()
+    finished: frozenset[int] = frozenset()
 
 
 class Wire(NamedTuple):
@@ -63,13 +69,20 @@ def _openai_answer(raw: Mapping[str, Any]) -> Answer:
 
 def _openai_part(raw: Mapping[str, Any]) -> Part:
     choices = raw.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    delta = first.get("delta")
-    said: Mapping[str, Any] = delta if isinstance(delta, dict) else {}
-    text = str(said.get("content") or "")
-    words = any(value for name, value in said.items() if name != "role")
+    text = reason = ""
+    words, spoke, finished = False, set[int](), set[int]()
+    for choice in choices if isinstance(choices, list) else ():
+        if not isinstance(choice, dict):
+            continue
+        index, delta, end = _count(choice.get("index")), choice.get("delta"), str(choice.get("finish_reason") or "")
+        said: Mapping[str, Any] = delta if isinstance(delta, dict) else {}
+        words = words or any(value for name, value in said.items() if name != "role")
+        (finished if end else spoke).add(index)
+        if index == 0:  # the answer, as in one that comes whole; the others are in the event
+            text, reason = text + str(said.get("content") or ""), end
     usage = _usage(raw, "prompt_tokens", "completion_tokens")
-    return Part(text, words, str(first.get("finish_reason") or ""), usage)
+    nothing = not (words or finished or usage)
+    return Part(text, words, reason, usage, nothing=nothing, spoke=frozenset(spoke), finished=frozenset(finished))
 
 
 def _anthropic_headers(key: str) -> dict[str, str]:
@@ -107,7 +120,7 @@ def _anthropic_part(raw: Mapping[str, Any]) -> Part:
     if kind == "message_delta":
         reason = str(delta.get("stop_reason") or "")
         return Part(finish_reason=reason, usage=_usage(raw, "input_tokens", "output_tokens"))
-    return Part(done=kind == "message_stop")
+    return Part(done=kind == "message_stop", nothing=kind == "ping")
 
 
 def _parts(content: Any) -> list[Any]:
