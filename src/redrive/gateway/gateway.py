@@ -99,7 +99,7 @@ class Gateway:
         )
         self._transport = self._outside.transport or default_transport()
         self._journal = None if self._log_dir is None else Journal(self._log_dir)
-        if self._dlq is None and self.durable is None and self.policy.max_retries:
+        if self._dlq is None and self.durable is None:
             log.warning("the gateway has no dead letter queue: requests that are given up end as errors only")
         letters = None if self._dlq is None else LetterWriter(self._dlq, self._around)
         for name, config in self.models.items():
@@ -295,11 +295,11 @@ class Gateway:
         return None
 
     def _join(self, ask: Ask) -> Pending | None:
-        """One more future for the same request; None if none with this id is under way."""
+        """One more future for the same request; None if none with this id is under way. Words are handed out once."""
         ticket = self._known(ask.request)
         if ticket is None:
             return None
-        if ticket.body != ask.body or ticket.request.model != ask.request.model:
+        if ask.channel is not None or ticket.body != ask.body or ticket.request.model != ask.request.model:
             self._refuse_known(ask.request)
         return self._router.register(ask.request.request_id)
 

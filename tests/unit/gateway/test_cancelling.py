@@ -16,6 +16,7 @@ from redrive.core.errors import (
     RequestRejected,
     RetriesExhausted,
 )
+from redrive.core.policy import RetrySpec
 from redrive.core.reason import Reason
 from redrive.gateway import Gateway, LLMResponse, Post, Reply
 from redrive.gateway.calls import Call
@@ -164,6 +165,27 @@ async def test_a_full_queue_makes_callers_wait_or_tells_them() -> None:
         assert waiting.done()
 
 
+async def test_of_two_streams_with_one_id_that_wait_for_room_the_second_is_refused() -> None:
+    async with on_stage(Provider(always=never), queue_size=1) as stage:
+        first = await stage.gateway.submit(a_request("r1"))
+
+        async def heard() -> list[str]:
+            async with stage.gateway.stream(a_request("r2")) as stream:
+                return [delta.text async for delta in stream]
+
+        one, other = asyncio.create_task(heard()), asyncio.create_task(heard())
+        await stage.settle()
+        first.cancel()
+        await stage.settle()
+        stage.gateway._lines["fast"].room.release()  # noqa: SLF001 - room for both
+        await stage.settle()
+
+        assert isinstance(other.exception(), RequestIdConflict)
+        assert not one.done()
+        one.cancel()
+        await stage.settle()
+
+
 async def test_who_waits_for_room_has_a_deadline_too() -> None:
     async with on_stage(Provider(always=never), queue_size=1) as stage:
         await stage.gateway.submit(a_request("r1"))
@@ -299,9 +321,12 @@ async def test_a_dead_letter_queue_that_hangs_is_not_waited_for_without_end() ->
         assert (error.letter_id, error.refused) == (None, "it took too long")
 
 
-async def test_without_a_dead_letter_queue_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("policy", [None, 0])
+async def test_without_a_dead_letter_queue_a_warning_says_so(
+    policy: RetrySpec, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
-        async with Gateway({"fast": a_model()}):
+        async with Gateway({"fast": a_model()}, policy=policy):
             pass
 
     assert "no dead letter queue" in caplog.text
