@@ -1,6 +1,6 @@
 """A request in the OpenAI form, said in the Anthropic form. What cannot be said is refused by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,15 +14,25 @@ _SAME: Final = ("temperature", "top_p", "max_tokens")
 _READ: Final = frozenset(
     {
         *(*_SAME, "max_completion_tokens", "stop", "tools", "tool_choice", "parallel_tool_calls"),
-        *("user", "n", "stream_options", "model", "messages", "stream", "metadata", "store"),
+        *("user", "n", "stream_options", "model", "messages", "stream"),
     }
 )
+_UNLESS_SAID: Final = frozenset({"metadata", "store"})  # whose empty values ask for nothing
+_SPOKEN: Final = {  # what a message may say, by its role
+    "system": ("role", "content"),
+    "developer": ("role", "content"),
+    "user": ("role", "content"),
+    "assistant": ("role", "content", "tool_calls"),
+    "tool": ("role", "content", "tool_call_id", "name"),  # the name is that of the call, which has it already
+}
+_FULL: Final = (None, "auto", "high")  # how this form looks at every image
 _CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
 
 
 def to_anthropic(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The messages and the parameters. Raises `RequestRejected` that names the first field that cannot be said."""
-    strange = sorted(name for name, value in body.items() if name not in _READ and value is not None)
+    asked = {name: value for name, value in body.items() if value or name not in _UNLESS_SAID}
+    strange = sorted(name for name, value in asked.items() if name not in _READ and value is not None)
     if strange:
         raise _cannot(strange[0])
     said: list[dict[str, Any]] = []
@@ -48,6 +58,9 @@ def _message(message: Any, place: str) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise RequestRejected(f"{place}: expected a mapping")
     role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or role not in _SPOKEN:
+        raise _cannot(f"{place}.role")
+    _only(message, _SPOKEN[role], place)
     if role in ("system", "developer"):
         return {"role": "system", "content": _blocks(content, place, only_text=True)}
     if role == "user":
@@ -56,17 +69,12 @@ def _message(message: Any, place: str) -> dict[str, Any]:
         text = _blocks(content, place, only_text=True)
         result = {"type": "tool_result", "tool_use_id": str(message.get("tool_call_id") or ""), "content": text}
         return {"role": "user", "content": [result]}
-    if role == "assistant":
-        for name in ("audio", "function_call"):
-            if message.get(name):
-                raise _cannot(f"{place}.{name}")
-        blocks = _blocks(content, place, only_text=True) if content else []
-        calls = _list(message.get("tool_calls") or [], f"{place}.tool_calls")
-        return {
-            "role": "assistant",
-            "content": blocks + [_use(c, f"{place}.tool_calls[{n}]") for n, c in enumerate(calls)],
-        }
-    raise _cannot(f"{place}.role")
+    blocks = _blocks(content, place, only_text=True) if content else []
+    calls = _list(message.get("tool_calls") or [], f"{place}.tool_calls")
+    return {
+        "role": "assistant",
+        "content": blocks + [_use(c, f"{place}.tool_calls[{n}]") for n, c in enumerate(calls)],
+    }
 
 
 def _blocks(content: Any, place: str, *, only_text: bool = False) -> list[Block]:
@@ -80,9 +88,12 @@ def _blocks(content: Any, place: str, *, only_text: bool = False) -> list[Block]
 def _block(part: Any, place: str, *, only_text: bool) -> Block:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text":
+        _only(part, ("type", "text"), place)
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "image_url" and not only_text:
         image = part.get("image_url")
+        if isinstance(image, dict) and image.get("detail") not in _FULL:
+            raise _cannot(f"{place}.image_url.detail")
         return {"type": "image", "source": _source(image.get("url") if isinstance(image, dict) else image, place)}
     raise _cannot(f"{place}.type")
 
@@ -141,6 +152,7 @@ def _tool(tool: Any, place: str) -> Block:
     function = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "function" else None
     if not isinstance(function, dict):
         raise _cannot(f"{place}.type")
+    _only(function, ("name", "description", "parameters"), f"{place}.function")
     said = {"name": function.get("name"), "input_schema": function.get("parameters") or {"type": "object"}}
     return said | ({"description": function["description"]} if function.get("description") else {})
 
@@ -152,6 +164,13 @@ def _choice(choice: Any) -> Block:
     if not isinstance(function, dict):
         raise _cannot("tool_choice")
     return {"type": "tool", "name": function.get("name")}
+
+
+def _only(said: Mapping[str, Any], known: Container[str], place: str) -> None:
+    """Raises `RequestRejected` if anything else is said; an empty value says nothing."""
+    strange = sorted(str(name) for name, value in said.items() if name not in known and value)
+    if strange:
+        raise _cannot(f"{place}.{strange[0]}")
 
 
 def _list(value: Any, place: str) -> list[Any]:

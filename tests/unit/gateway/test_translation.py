@@ -84,6 +84,20 @@ def test_a_choice_of_tools_is_said(choice: Any, said: dict[str, Any]) -> None:
         ({"logprobs": True}, "logprobs"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"n": 2}, "n"),
+        ({"store": True}, "store"),
+        ({"metadata": {"job": "7"}}, "metadata"),
+        ({"messages": [{**HI, "name": "kim"}]}, "messages[0].name"),
+        ({"messages": [{"role": "assistant", "refusal": "no"}]}, "messages[0].refusal"),
+        ({"messages": [{"role": ["user"], "content": "x"}]}, "messages[0].role"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "strict": True}}]}, "tools[0].function.strict"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"a": 1}}]}]},
+            "messages[0].content[0].cache_control",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"detail": "low"}}]}]},
+            "messages[0].content[0].image_url.detail",
+        ),
         ({"temperature": 1.5}, "temperature"),
         ({"tools": [{"type": "retrieval"}]}, "tools[0].type"),
         ({"tools": 7}, "tools"),
@@ -112,6 +126,25 @@ def test_what_cannot_be_said_is_refused_by_name(body: dict[str, Any], field: str
         to_anthropic({"messages": [HI], **body})
 
     assert str(caught.value).partition(": ")[0] == field
+
+
+def test_what_asks_for_nothing_is_left_out() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://host/picture.png", "detail": "high"}}
+    messages, params = to_anthropic(
+        {
+            "messages": [
+                {"role": "user", "content": [picture], "name": None},
+                {"role": "assistant", "content": "well", "refusal": None, "audio": None, "annotations": []},
+                {"role": "tool", "tool_call_id": "c1", "name": "add", "content": "3"},
+            ],
+            "store": False,
+            "metadata": {},
+            "tools": [{"type": "function", "function": {"name": "f", "strict": False}}],
+        }
+    )
+
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert params == {"tools": [{"name": "f", "input_schema": {"type": "object"}}]}
 
 
 @pytest.mark.parametrize(
