@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -85,23 +85,27 @@ class Journal:
             file, row = self._rows.popleft()
             count += 1
             lines.setdefault(file, []).append(_line(row))
+        why: object = "the disk is nearly full"
         try:
             for file, some in lines.items():
-                self._append(file, some)
-                count -= len(some)
+                count -= self._append(file, b"".join(some))
         except (OSError, ValueError) as error:
-            self.dropped += count
+            why = error
             self._forget()
-            if not self._complained:
-                self._complained = True
-                log.warning("the gateway's journal cannot be written, rows are dropped: %s", error)
+        self.dropped += count
+        if count and not self._complained:
+            self._complained = True
+            log.warning("the gateway's journal cannot be written, rows are dropped: %s", why)
 
-    def _append(self, name: str, lines: Iterable[bytes]) -> None:
+    def _append(self, name: str, lines: bytes) -> int:
+        """Write rows; return how many of them are whole. One that was cut stays by itself, as after a crash."""
         file = self._files.get(name) or self._open(name)
-        file.write(b"".join(lines))
-        file.flush()
-        if file.tell() > self._largest:
+        written = file.write(lines) or 0
+        if written < len(lines):
+            self._files.pop(name).close()  # whoever opens it again begins a new line
+        elif file.tell() > self._largest:
             self._rotate(name)
+        return lines.count(b"\n", 0, written)
 
     def _open(self, name: str) -> IO[bytes]:
         path = self._path(name)

@@ -1,6 +1,8 @@
+import io
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +52,35 @@ async def test_a_disk_that_refuses_costs_rows_and_nothing_else(tmp_path: Path) -
         assert (await stage.ask(a_request())).text == "hello"
         await stage.gateway.aclose()
         assert stage.gateway.stats()["fast"].journal_dropped == 1
+
+
+class NearlyFull(io.FileIO):
+    """A file on a disk that takes so many more bytes, and then has room again."""
+
+    left = 0
+
+    def write(self, data: Any) -> int:
+        took = super().write(data[: NearlyFull.left])
+        NearlyFull.left = 1000
+        return took
+
+
+async def test_what_a_nearly_full_disk_does_not_take_is_counted_and_the_next_row_has_a_line_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "open", lambda path, mode, buffering: NearlyFull(path, mode.replace("b", "")))
+        disk.setattr(NearlyFull, "left", 12)
+        log = Journal(tmp_path)
+        log._rows.extend(("errors", {"n": n}) for n in range(3))  # noqa: SLF001 - all of them in one write
+        log._flush()  # noqa: SLF001
+        assert log.dropped == 2
+        log.write("errors", {"n": 3})
+        await log.aclose()
+
+    written = (tmp_path / "gateway" / "errors.jsonl").read_bytes()
+    assert written.splitlines() == [b'{"n":0}', b'{"n"', b'{"n":3}']
+    assert log.dropped == 2
 
 
 async def test_a_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
