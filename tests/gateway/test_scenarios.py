@@ -70,6 +70,8 @@ async def test_1_a_storm_of_429_is_waited_out_and_all_are_answered() -> None:
         for visit in play.server.visits:
             by_name.setdefault(visit.said, []).append(visit.at)
         assert all(seconds(a, b) >= 2 for times in by_name.values() for a, b in pairwise(times))
+        times = [visit.at for visit in play.server.visits]
+        assert max(sum(0 <= seconds(one, other) < 0.1 for other in times) for one in times) <= 0.2 * 200
 
 
 @pytest.mark.parametrize(
@@ -203,9 +205,12 @@ async def test_4_thirty_seconds_of_503_cost_time_and_few_retries() -> None:
         for second in range(40):
             futures += [*await play.gateway.submit_many([a_request(f"s{second}-{n}") for n in range(20)])]
             await play.pass_time(1)
+            if second == 15:
+                assert play.gateway.stats()["fast"].breaker is not None
         ended = await play.end(*futures)
 
         assert kinds(ended) == ["LLMResponse"] * 800
+        assert play.gateway.stats()["fast"].breaker is None
         assert len(play.server.visits) <= 1.2 * 800
         first_good = min(visit.at for visit in play.server.visits if visit.at >= healed)
         assert seconds(healed, first_good) <= 2
