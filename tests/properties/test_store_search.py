@@ -17,7 +17,7 @@ from redrive.core.ports.store import Store
 from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.stores.mongo import searching as mongo_searching
-from redrive.stores.sql import searching
+from redrive.stores.sql import dated, searching
 from redrive.stores.sql import texts as sql_texts
 from redrive.testing.conformance.store.bench import AT, an_act, an_outcome, letter
 from tests.properties.recount import DIMENSIONS
@@ -140,7 +140,7 @@ histories, questions = st.lists(steps, max_size=6), st.lists(queries, min_size=1
 patiently = patch.multiple(searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
 impatiently = patch.multiple(searching, FIRST_WINDOW=1, PATIENCE=-1)
 patiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, LARGEST_WINDOW=2, PATIENCE=3600)
-few_enough = st.sampled_from([1, 3, 1000])  # from how many letters on a text counts as held by many
+few_enough = st.sampled_from([1, 3, 1000])  # from how many letters on those of a text, or of a time, are many
 impatiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, PATIENCE=-1)
 
 
@@ -149,14 +149,14 @@ impatiently_in_mongodb = patch.multiple(mongo_searching, FIRST_WINDOW=1, PATIENC
 def test_every_store_sees_what_the_memory_store_sees(
     empty_file: Path, history: list[Step], asked: list[Query], few: int
 ) -> None:
-    with patiently, patch.object(sql_texts, "FEW", few):
+    with patiently, patch.object(sql_texts, "FEW", few), patch.object(dated, "FEW", few):
         asyncio.run(compare(empty_file, history, asked))
 
 
 @settings(max_examples=20)
 @given(st.lists(letters(), max_size=8), queries, few_enough)
 def test_impatient_pages_miss_nothing(empty_file: Path, batch: list[DeadLetter], query: Query, few: int) -> None:
-    with impatiently, patch.object(sql_texts, "FEW", few):
+    with impatiently, patch.object(sql_texts, "FEW", few), patch.object(dated, "FEW", few):
         asyncio.run(compare_pages(empty_file, batch, query))
 
 
@@ -165,7 +165,7 @@ def test_impatient_pages_miss_nothing(empty_file: Path, batch: list[DeadLetter],
 def test_postgres_sees_what_the_memory_store_sees(
     shared_postgres: str, history: list[Step], asked: list[Query], few: int
 ) -> None:
-    with patiently, patch.object(sql_texts, "FEW", few):
+    with patiently, patch.object(sql_texts, "FEW", few), patch.object(dated, "FEW", few):
         asyncio.run(compare(shared_postgres, history, asked))
 
 
@@ -174,7 +174,7 @@ def test_postgres_sees_what_the_memory_store_sees(
 def test_impatient_pages_of_postgres_miss_nothing(
     shared_postgres: str, batch: list[DeadLetter], query: Query, few: int
 ) -> None:
-    with impatiently, patch.object(sql_texts, "FEW", few):
+    with impatiently, patch.object(sql_texts, "FEW", few), patch.object(dated, "FEW", few):
         asyncio.run(compare_pages(shared_postgres, batch, query))
 
 

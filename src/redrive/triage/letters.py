@@ -20,14 +20,16 @@ CHUNK = 1000  # letters per transaction: the write lock is never held for long
 ENOUGH = 2 * 1024 * 1024  # bytes of letters to have in memory at once
 
 
-async def find(desk: Desk, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
-    """A page of letters, newest first by arrival."""
-    return await desk.store.find(query, limit=limit, after=after)
+async def find(
+    desk: Desk, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+) -> Page[LetterRow]:
+    """A page of letters, newest first by arrival; a short one where looking took all of the patience."""
+    return await desk.store.find(query, limit=limit, after=after, patience=patience)
 
 
-async def count(desk: Desk, query: Query) -> Count:
-    """How many letters match."""
-    return await desk.store.count(query)
+async def count(desk: Desk, query: Query, *, patience: timedelta | None = None) -> Count:
+    """How many letters match; at least so many where counting took all of the patience."""
+    return await desk.store.count(query, patience=patience)
 
 
 async def show(desk: Desk, letter_id: str) -> StoredLetter:

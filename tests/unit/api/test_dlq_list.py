@@ -269,7 +269,9 @@ async def test_pages_are_filled_over_looks_that_find_nothing() -> None:
     class Slow(MemoryStore):
         """Looks at one letter at a time, as a store does whose time is up."""
 
-        async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+        async def find(
+            self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+        ) -> Page[LetterRow]:
             page = await super().find(Query(), limit=1, after=after)
             rows = [row for row in page.rows if row.queue == query.queue]
             return Page(rows, page.after)

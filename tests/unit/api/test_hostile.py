@@ -1,5 +1,6 @@
 """Input that nobody means well with: always answered, as a problem, and never our mistake."""
 
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -247,7 +248,9 @@ async def test_every_mistake_is_told_at_once() -> None:
 
 async def test_a_mistake_of_ours_says_nothing_about_us_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(MemoryStore):
-        async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+        async def find(
+            self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+        ) -> Page[LetterRow]:
             raise RuntimeError("hunter2")
 
     async with Stage(store=Broken) as stage:

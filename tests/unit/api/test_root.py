@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -32,7 +33,9 @@ class Away(MemoryStore):
     async def get(self, letter_id: str) -> StoredLetter:
         raise StoreUnavailable("postgresql://me:hunter2@db/letters does not answer")
 
-    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+    async def find(
+        self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+    ) -> Page[LetterRow]:
         raise StoreUnavailable("postgresql://me:hunter2@db/letters does not answer")
 
     async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:

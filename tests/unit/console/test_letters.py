@@ -1,10 +1,11 @@
 import json
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from redrive.console.pages.letters import PATIENCE
 from redrive.core.life import LetterState
 from redrive.core.query import Query
 from redrive.core.reason import Reason
@@ -153,13 +154,16 @@ async def test_a_page_of_fifty_leads_to_older_ones_with_the_same_conditions() ->
 class _Slow(MemoryStore):
     """Looks through a part of the letters at a time, and finds nothing in it."""
 
-    looks = 0
+    patience: ClassVar[list[timedelta | None]] = []
 
-    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
-        self.looks += 1
-        return Page((), str(1000 - self.looks))
+    async def find(
+        self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+    ) -> Page[LetterRow]:
+        self.patience.append(patience)
+        return Page((), "997")
 
-    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
+    async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:
+        self.patience.append(patience)
         return Count(cap, capped=True)
 
 
@@ -171,9 +175,18 @@ async def test_a_page_that_took_too_long_says_that_there_is_more_to_look_through
         assert seen.link("Go on looking") == "/letters?q=needle&after=997"
 
 
+async def test_whoever_looks_through_many_letters_waits_for_less_than_a_tenth_of_a_second_at_a_time() -> None:
+    async with ConsoleStage(store=_Slow) as stage:
+        _Slow.patience.clear()
+        await stage.see("/letters?tenant_id=acme")
+
+        assert _Slow.patience == [PATIENCE, PATIENCE]
+        assert timedelta(milliseconds=50) >= PATIENCE
+
+
 async def test_a_count_that_is_capped_says_so() -> None:
     class Many(MemoryStore):
-        async def count(self, query: Query, *, cap: int = 10_000) -> Count:
+        async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:
             return Count(cap, capped=True)
 
     async with ConsoleStage(store=Many) as stage:

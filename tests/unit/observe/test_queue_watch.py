@@ -25,13 +25,15 @@ NONE = {"growth": None, "threshold": None, "size": None, "age": None}
 class Counted(MemoryStore):
     """A store whose letters must not be read."""
 
-    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+    async def find(
+        self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+    ) -> Page[LetterRow]:
         raise AssertionError("letters were read")
 
     async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
         raise AssertionError("letters were read")
 
-    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
+    async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:
         raise AssertionError("letters were counted")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -16,13 +17,12 @@ from redrive.console.visit import Visit, act, page
 from redrive.console.when_died import Deaths, deaths_of
 from redrive.core.errors import ConfigError
 from redrive.core.life import LetterState
-from redrive.core.query import Query
-from redrive.core.stored import Count, LetterRow, Page, Stats
+from redrive.core.stored import Count, LetterRow, Stats
 from redrive.door.filters import LetterFilter
 from redrive.triage import export, letters
 
 ROWS = 50
-_LOOKS = 3  # times that the store is asked until it has found something: each takes a bounded time
+PATIENCE = timedelta(milliseconds=50)  # with what no index answers, before the page says how far it has come
 _QUICK = frozenset({"queue", "state", "error_type", "fingerprint"})  # what can be asked for every two seconds
 _COUNTED = frozenset({"queue", "state"})  # what the counts of states are exact for
 
@@ -77,7 +77,9 @@ def _download(lines: AsyncIterator[bytes]) -> Response:
 async def _found(visit: Visit, chosen: LetterFilter, *, after: str | None) -> dict[str, Any]:
     query = chosen.query()
     found, count, deaths = await asyncio.gather(
-        _page(visit, query, after=after), letters.count(visit.desk, query), _deaths(visit, chosen)
+        listed(letters.find(visit.desk, query, limit=ROWS, after=after, patience=PATIENCE)),
+        letters.count(visit.desk, query, patience=PATIENCE),
+        _deaths(visit, chosen),
     )
     older = None if found.after is None else visit.url("letters", {**address_of(chosen), "after": found.after})
     return {
@@ -92,16 +94,6 @@ async def _found(visit: Visit, chosen: LetterFilter, *, after: str | None) -> di
 
 def _nothing() -> dict[str, Any]:
     return {"lines": [], "count": Count(0), "older": None, "is_short": False, "deaths": None}
-
-
-async def _page(visit: Visit, query: Query, *, after: str | None) -> Page[LetterRow]:
-    """A page; it may be short, even empty, while there is more to look through."""
-    found: Page[LetterRow] = Page((), after)
-    for _ in range(_LOOKS):
-        found = await listed(letters.find(visit.desk, query, limit=ROWS, after=found.after))
-        if found.rows or found.after is None:
-            break
-    return found
 
 
 async def _deaths(visit: Visit, chosen: LetterFilter) -> Deaths | None:

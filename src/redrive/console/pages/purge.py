@@ -24,6 +24,8 @@ from redrive.triage.selection import in_words
 STATES = tuple(state for state in LetterState if state is not LetterState.REDRIVING)
 """The states of letters that may go: what is out is kept."""
 
+PATIENCE = timedelta(milliseconds=50)  # with what no index counts
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:
@@ -66,7 +68,7 @@ async def _purge(visit: Visit) -> Response:
 
 async def _found(visit: Visit, chosen: LetterFilter, *, before: datetime) -> Preview:
     query = _query(chosen, before)
-    return Preview(before, await letters.count(visit.desk, query), in_words(query))
+    return Preview(before, await letters.count(visit.desk, query, patience=PATIENCE), in_words(query))
 
 
 def _query(chosen: LetterFilter, before: datetime) -> Query:

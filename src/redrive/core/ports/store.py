@@ -6,7 +6,7 @@ and that of memos, over one database.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
 from redrive.core.audit import Act, AuditRecord
@@ -56,11 +56,13 @@ class LetterStore(Protocol):
         """Letters whole, in the order asked, each once; those that are not there are left out."""
         ...
 
-    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+    async def find(
+        self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+    ) -> Page[LetterRow]:
         """Letters that match, newest first by arrival.
 
-        Takes a bounded time: a page may be short, and even empty, while `after` says that there is more to look
-        through. Raises `ValueError` for a cursor that is none.
+        Takes a bounded time, about `patience` if that is given: a page may be short, and even empty, while `after` says
+        that there is more to look through. Raises `ValueError` for a cursor that is none.
         """
         ...
 
@@ -75,8 +77,8 @@ class LetterStore(Protocol):
         """The first `limit` letters that match, oldest first: the set that a redrive freezes."""
         ...
 
-    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
-        """How many match; exact where a tally has it, else counted up to `cap` within a bounded time."""
+    async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:
+        """How many match; exact where a tally has it, else counted up to `cap` within a bounded time, as by `find`."""
         ...
 
     async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:

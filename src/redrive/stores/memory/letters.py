@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from redrive.core.audit import Act
 from redrive.core.errors import LetterNotFound
@@ -58,7 +58,14 @@ class MemoryLetters:
     async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
         return [await self.get(name) for name in dict.fromkeys(letter_ids) if name in self._shelf.letters]
 
-    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
+    async def find(
+        self,
+        query: Query,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        patience: timedelta | None = None,  # noqa: ARG002 - it is always quick enough
+    ) -> Page[LetterRow]:
         below = number_of(after)
         found = [kept for kept in self._matching(query) if below is None or kept.seq < below]
         page = page_of(found[::-1], limit=limit, after=lambda kept: str(kept.seq))
@@ -76,7 +83,7 @@ class MemoryLetters:
     async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
         return [kept.selected() for kept in self._matching(query)][:limit]
 
-    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
+    async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:  # noqa: ARG002
         number = sum(1 for _ in self._matching(query))
         return Count(min(number, cap), number > cap)
 

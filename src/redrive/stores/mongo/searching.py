@@ -5,11 +5,11 @@ before, until it has what it wants or has looked for long enough; a cursor says 
 """
 
 import re
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
 
+from redrive.core.life import LetterState
 from redrive.core.query import Query
 from redrive.core.stored import Count, LetterRow, Page, Selected
 from redrive.stores.cursor import number_of
@@ -18,12 +18,14 @@ from redrive.stores.mongo.documents import LISTED, SELECTED, Document, path_of, 
 from redrive.stores.mongo.journal import last_numbers
 from redrive.stores.mongo.shelves import DOWN, LETTERS, TALLIES, UP, Shelves
 from redrive.stores.mongo.values import is_plain, to_text
+from redrive.stores.patience import Patience
 
 PATIENCE = 0.25  # seconds
 FIRST_WINDOW = 20_000
 LARGEST_WINDOW = 200_000
 _LEADING = {"fingerprint", "queue", "error_type", "user_id", "dlq_entry_id"}  # each has an index
 _TALLIED = {"queue", "error_type", "reason"}
+_DATED = {"queue", "from_at", "to_at"}  # an index has these behind each other, with the state
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,7 @@ class Search:
         where: Document = {path_of(name): to_text(wanted) for name, wanted in query.equal_to().items()}
         if query.states:
             where["redrive.state"] = {"$in": [state.value for state in query.states]}
-        failed_at = {"$gte": microseconds(query.from_at), "$lt": microseconds(query.to_at)}
-        if given := {sign: number for sign, number in failed_at.items() if number is not None}:
-            where["redrive.failed_at"] = given
+        where |= _dates(query)
         if query.text:
             where["redrive.text"] = {"$regex": re.escape(query.text.lower())}
         return {**where, "_id": {"$gt": above, "$lt": below}}
@@ -78,23 +78,27 @@ class Search:
             size = min(size * 2, LARGEST_WINDOW)
 
 
-async def find(shelves: Shelves, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
+async def find(
+    shelves: Shelves, query: Query, *, limit: int, after: str | None, patience: timedelta | None = None
+) -> Page[LetterRow]:
     """A page, newest first."""
-    page = await find_documents(shelves, query, limit=limit, after=after)
+    page = await find_documents(shelves, query, limit=limit, after=after, patience=patience)
     return Page([*map(to_row, page.rows)], page.after)
 
 
-async def find_documents(shelves: Shelves, query: Query, *, limit: int, after: str | None) -> Page[Document]:
+async def find_documents(
+    shelves: Shelves, query: Query, *, limit: int, after: str | None, patience: timedelta | None = None
+) -> Page[Document]:
     """The documents of a page, as far as a list reads them."""
     below = number_of(after)
-    give_up_at = time.monotonic() + PATIENCE
+    looking = _looking(patience)
     found: list[Document] = []
     search = Search(query)
     async for above, end in search.windows(shelves, below=below):
         found += await _look(shelves, search, above=above, below=end, limit=limit + 1 - len(found), fields=LISTED)
         if len(found) > limit:
             return Page(found[:limit], str(found[limit - 1]["_id"]))
-        if above > 0 and time.monotonic() > give_up_at:
+        if above > 0 and looking.is_over():
             return Page(found, str(above + 1))
     return Page(found)
 
@@ -115,19 +119,21 @@ async def select(shelves: Shelves, query: Query, *, limit: int) -> list[Selected
     return [*map(to_selected, await first(shelves, search, limit=limit, fields=SELECTED))]
 
 
-async def count(shelves: Shelves, query: Query, *, cap: int) -> Count:
-    """How many there are: from the tally, or counted up to the cap and for a bounded time."""
+async def count(shelves: Shelves, query: Query, *, cap: int, patience: timedelta | None = None) -> Count:
+    """How many there are: from the tally, or counted up to the cap, by an index or for a bounded time."""
     search = Search(query)
     if search.query.asked() <= _TALLIED:
         return Count(await _tallied(shelves, query))
-    give_up_at = time.monotonic() + PATIENCE
+    if search.query.asked() <= _DATED:
+        return await _dated(shelves, query, cap=cap)
+    looking = _looking(patience)
     number = 0
     async for above, below in search.windows(shelves):
         where = search.filter(above=above, below=below)
         number += await shelves[LETTERS].count_documents(where, limit=cap + 1 - number)
         if number > cap:
             return Count(cap, capped=True)
-        if above > 0 and time.monotonic() > give_up_at:
+        if above > 0 and looking.is_over():
             return Count(number, capped=True)
     return Count(number)
 
@@ -154,8 +160,30 @@ async def _look(
     return await shelves.many(LETTERS, where, fields=fields, order=search.order, limit=limit)
 
 
+def _looking(patience: timedelta | None) -> Patience:
+    return Patience(PATIENCE if patience is None else patience.total_seconds())
+
+
+async def _dated(shelves: Shelves, query: Query, *, cap: int) -> Count:
+    """Those of a time, counted in the index: it has them by queue and state, so all of these are named."""
+    queues = sorted({one["queue"] for one in await shelves.many(TALLIES, _where(query), fields={"queue": 1})})
+    states = [state.value for state in query.states or LetterState]
+    where = {path_of("queue"): {"$in": queues}, "redrive.state": {"$in": states}, **_dates(query)}
+    number = await shelves[LETTERS].count_documents(where, limit=cap + 1)
+    return Count(min(number, cap), number > cap)
+
+
+def _dates(query: Query) -> Document:
+    failed_at = {"$gte": microseconds(query.from_at), "$lt": microseconds(query.to_at)}
+    given = {sign: number for sign, number in failed_at.items() if number is not None}
+    return {"redrive.failed_at": given} if given else {}
+
+
 async def _tallied(shelves: Shelves, query: Query) -> int:
-    where: dict[str, Any] = {name: to_text(value) for name, value in query.equal_to().items()}
-    if query.states:
-        where["state"] = {"$in": [state.value for state in query.states]}
-    return sum(one["n"] for one in await shelves.many(TALLIES, where, fields={"n": 1}))
+    return sum(one["n"] for one in await shelves.many(TALLIES, _where(query), fields={"n": 1}))
+
+
+def _where(query: Query) -> Document:
+    """The tallies of what is asked for."""
+    where: Document = {name: to_text(value) for name, value in query.equal_to().items()}
+    return {**where, "state": {"$in": [state.value for state in query.states]}} if query.states else where

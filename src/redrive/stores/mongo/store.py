@@ -1,7 +1,7 @@
 """The letter store in MongoDB: every call is whole, or one for each thousand letters."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from redrive.core.access import Token
 from redrive.core.audit import Act, AuditRecord
@@ -65,8 +65,10 @@ class MongoStore:
     async def get_many(self, letter_ids: Sequence[str]) -> Sequence[StoredLetter]:
         return await self._database.read(letters.get_many, letter_ids)
 
-    async def find(self, query: Query, *, limit: int = 50, after: str | None = None) -> Page[LetterRow]:
-        return await self._database.read(searching.find, query, limit=limit, after=after)
+    async def find(
+        self, query: Query, *, limit: int = 50, after: str | None = None, patience: timedelta | None = None
+    ) -> Page[LetterRow]:
+        return await self._database.read(searching.find, query, limit=limit, after=after, patience=patience)
 
     async def read(self, query: Query, *, limit: int, after: str | None = None, most: int) -> Page[StoredLetter]:
         return await self._database.read(letters.read, query, limit=limit, after=after, most=most)
@@ -74,8 +76,8 @@ class MongoStore:
     async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
         return await self._database.read(searching.select, query, limit=limit)
 
-    async def count(self, query: Query, *, cap: int = 10_000) -> Count:
-        return await self._database.read(searching.count, query, cap=cap)
+    async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:
+        return await self._database.read(searching.count, query, cap=cap, patience=patience)
 
     async def stats(self, queue: str | None = None, *, states: Sequence[LetterState] = ()) -> Stats:
         return await self._database.read(counting.stats, queue, states=states)

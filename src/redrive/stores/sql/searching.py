@@ -1,13 +1,14 @@
 """Finding letters by number, piece by piece, so that no question holds anybody up for long.
 
-A question that an index answers is asked at once, and so is one for a text that few letters hold. Any other looks
-through windows of numbers, each larger than the one before, until it has what it wants or has looked for long enough; a
-cursor says where to go on.
+A question that an index answers is asked at once, and so is one for a text or a time that few letters have. Any other
+looks through windows of numbers, each larger than the one before, until it has what it wants or has looked for long
+enough; a cursor says where to go on.
 """
 
-import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, select, union_all
@@ -16,7 +17,8 @@ from redrive.core.life import LetterState
 from redrive.core.query import Query, is_searchable
 from redrive.core.stored import Count, LetterRow, Page
 from redrive.stores.cursor import number_of
-from redrive.stores.sql import texts
+from redrive.stores.patience import Patience
+from redrive.stores.sql import dated, texts
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import LISTED, to_row
 from redrive.stores.sql.tables import letter, tally_state
@@ -35,7 +37,10 @@ _FEW = frozenset({LetterState.REDRIVING, LetterState.PARKED})  # seldom many: th
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which letters are wanted, in which order of arrival. `few` are all that hold its text, if these are few."""
+    """Which letters are wanted, in which order of arrival.
+
+    `few` are the numbers of all that hold its text, or are of its time, if these are few; in order.
+    """
 
     query: Query
     newest_first: bool = True
@@ -45,8 +50,11 @@ class Search:
     def of(cls, connection: Connection, query: Query, *, newest_first: bool = True) -> "Search":
         """The search that answers a query."""
         wanted = query.text.lower() if query.text else ""
-        few = texts.few(connection, wanted) if is_searchable(wanted) else None
-        return cls(query, newest_first, few)
+        if query.text:
+            few = texts.few(connection, wanted) if is_searchable(wanted) else None
+        else:
+            few = dated.few(connection, query) if query.dlq_entry_id is None else None
+        return cls(query, newest_first, None if few is None else sorted(few))
 
     def is_led(self) -> bool:
         """Whether it is about something whose letters an index has in order, those that are settled apart."""
@@ -66,7 +74,7 @@ class Search:
     def first_window(self) -> int:
         """How many numbers to look through at first: all, if an index leads to exactly these letters or a few more."""
         asked = self.query.asked()
-        if not asked or "dlq_entry_id" in asked or self.few is not None:
+        if not asked or "dlq_entry_id" in asked:
             return _ALL
         if self.query.text:
             return min(FIRST_WINDOW, texts.FEW)  # many hold it: so do some of these
@@ -75,23 +83,27 @@ class Search:
         return _ALL if all(group in _SIDES for group in self.groups()) else LARGEST_WINDOW
 
 
-def find(connection: Connection, query: Query, *, limit: int, after: str | None) -> Page[LetterRow]:
+def find(
+    connection: Connection, query: Query, *, limit: int, after: str | None, patience: timedelta | None = None
+) -> Page[LetterRow]:
     """A page, newest first."""
-    page = find_numbers(connection, query, limit=limit, after=after)
+    page = find_numbers(connection, query, limit=limit, after=after, patience=patience)
     return Page(rows_of(connection, page.rows), page.after)
 
 
-def find_numbers(connection: Connection, query: Query, *, limit: int, after: str | None) -> Page[int]:
+def find_numbers(
+    connection: Connection, query: Query, *, limit: int, after: str | None, patience: timedelta | None = None
+) -> Page[int]:
     """The numbers of a page."""
     below = number_of(after)
-    give_up_at = time.monotonic() + PATIENCE
+    looking = _looking(patience)
     search = Search.of(connection, query)
     found: list[int] = []
     for above, end in _windows(connection, search, below=below):
         found.extend(_numbers(connection, search, above=above, below=end, limit=limit + 1 - len(found)))
         if len(found) > limit:
             return Page(found[:limit], str(found[limit - 1]))
-        if above > 0 and time.monotonic() > give_up_at:
+        if above > 0 and looking.is_over():
             return Page(found, str(above + 1))
     return Page(found)
 
@@ -109,19 +121,21 @@ def look_for(connection: Connection, search: Search, *, limit: int, columns: Seq
             break
 
 
-def count(connection: Connection, query: Query, *, cap: int) -> Count:
-    """How many there are: from the tally, or counted up to the cap and for a bounded time."""
+def count(connection: Connection, query: Query, *, cap: int, patience: timedelta | None = None) -> Count:
+    """How many there are: from the tally, or counted up to the cap, by an index or for a bounded time."""
     if query.asked() <= _TALLIED:
         return Count(_tallied(connection, query))
+    if (of_that_time := dated.count(connection, query, cap=cap)) is not None:
+        return of_that_time
+    looking = _looking(patience)
     search = Search.of(connection, query)
-    give_up_at = time.monotonic() + PATIENCE
     number = 0
     for above, below in _windows(connection, search):
         some = _statement(connection, search, above=above, below=below, limit=cap + 1 - number).subquery()
         number += connection.execute(select(func.count()).select_from(some)).scalar_one()
         if number > cap:
             return Count(cap, capped=True)
-        if above > 0 and time.monotonic() > give_up_at:
+        if above > 0 and looking.is_over():
             return Count(number, capped=True)
     return Count(number)
 
@@ -160,6 +174,9 @@ def _tallied(connection: Connection, query: Query) -> int:
 
 def _windows(connection: Connection, search: Search, *, below: int | None = None) -> Iterator[tuple[int, int]]:
     """Where to look, one after the other: behind the first number and before the second."""
+    if search.few is not None:
+        yield from _around(search.few, newest_first=search.newest_first, below=below)
+        return
     end = texts.last_number(connection) + 1
     end = end if below is None else min(below, end)
     start, size = 0, search.first_window()
@@ -173,6 +190,20 @@ def _windows(connection: Connection, search: Search, *, below: int | None = None
             yield start, edge + 1
             start = edge
         size = min(size * 2, LARGEST_WINDOW)
+
+
+def _around(few: Sequence[int], *, newest_first: bool, below: int | None) -> Iterator[tuple[int, int]]:
+    """The same, around a few numbers: some of them in each window, and nothing behind the last of them."""
+    left = few if below is None else few[: bisect_left(few, below)]
+    size = min(FIRST_WINDOW, texts.FEW)
+    while left:
+        some, left = (left[-size:], left[:-size]) if newest_first else (left[:size], left[size:])
+        yield some[0] - 1 if left else 0, some[-1] + 1
+        size *= 2
+
+
+def _looking(patience: timedelta | None) -> Patience:
+    return Patience(PATIENCE if patience is None else patience.total_seconds())
 
 
 def _numbers(connection: Connection, search: Search, *, above: int, below: int, limit: int) -> list[int]:
@@ -225,7 +256,7 @@ def _conditions(
     if query.to_at is not None:
         found.append(source.c.failed_at < query.to_at)
     if search.few is not None:
-        found.append(source.c.seq.in_(search.few))
+        found.append(source.c.seq.in_(search.few[bisect_left(search.few, above + 1) : bisect_left(search.few, below)]))
     elif query.text:
         wanted = query.text.lower()
         matching = texts.matching(connection, wanted, above=above, below=below) if is_searchable(wanted) else ()

@@ -93,6 +93,24 @@ class Counting(Suite):
         assert await bench.store.count(Query(user_id="u1"), cap=15) == Count(15, capped=True)
         assert await bench.store.count(Query(user_id="u1"), cap=20) == Count(20)
 
+    async def test_letters_of_a_time_are_counted(self, bench: Bench) -> None:
+        for hour, names in enumerate(("abc", "def", "gh")):
+            await bench.dead(*names, failed_at=AT + timedelta(hours=hour))
+        await bench.dead("i", "j", queue="mail", failed_at=AT + timedelta(hours=1))
+        await bench.store.discard({"d": 1, "i": 1}, act=an_act("letters.discard"))
+        hour = {"from_at": AT + timedelta(hours=1), "to_at": AT + timedelta(hours=2)}
+
+        assert await bench.store.count(Query(**hour)) == Count(5)
+        assert await bench.store.count(Query(**hour), cap=4) == Count(4, capped=True)
+        assert await bench.store.count(Query(**hour, queue="orders")) == Count(3)
+        assert await bench.store.count(Query(**hour, queue="nowhere")) == Count(0)
+        assert await bench.store.count(Query(**hour, states=(OPEN, PARKED))) == Count(3)
+        assert await bench.store.count(Query(**hour, states=(DISCARDED,), queue="mail")) == Count(1)
+        assert await bench.store.count(Query(from_at=hour["from_at"])) == Count(7)
+        assert await bench.store.count(Query(to_at=hour["to_at"])) == Count(8)
+        assert await bench.names(Query(**hour), limit=2) == ["j", "i", "f", "e", "d"]
+        assert await bench.names(Query(**hour, error_type="ValueError", states=(OPEN,)), limit=2) == ["j", "f", "e"]
+
     async def test_deaths_are_counted_by_hour_and_dimension(self, bench: Bench) -> None:
         await bench.dead("a", "b")
         await bench.dead("c", reason=Reason.INVALID, queue="mail", error_type="KeyError", error_code="no_card")
