@@ -60,7 +60,10 @@ class LetterRow:
 
 
 class Selected(NamedTuple):
-    """A letter of a selection: what a preview says of it and a redrive freezes, and no more. There may be many."""
+    """A letter of a selection: what a preview says of it and a redrive freezes, and no more. There may be many.
+
+    One that was named and keeps nothing to send back is not `sendable`; of a filter's letters that shows later.
+    """
 
     letter_id: str
     failed_at: datetime
@@ -70,6 +73,7 @@ class Selected(NamedTuple):
     group: str
     error_type: str
     app_version: str
+    sendable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Counted(MemoryStore):
     ) -> Page[LetterRow]:
         raise AssertionError("letters were read")
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
+    async def select(self, query: Query, *, limit: int, upto: str | None = None) -> Sequence[Selected]:
         raise AssertionError("letters were read")
 
     async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:

@@ -73,8 +73,19 @@ class LetterStore(Protocol):
         """
         ...
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
-        """The first `limit` letters that match, oldest first: the set that a redrive freezes."""
+    async def select(self, query: Query, *, limit: int, upto: str | None = None) -> Sequence[Selected]:
+        """The first `limit` letters that match, oldest first: the set that a redrive freezes.
+
+        With a cursor of `news`, those that came or reopened behind it are left out. Raises `ValueError` for a cursor
+        that is none.
+        """
+        ...
+
+    async def select_named(self, letter_ids: Sequence[str]) -> Sequence[Selected]:
+        """These letters in whatever state, in the order asked, each once; `sendable` is known of each.
+
+        Raises `LetterNotFound` for the first that is not there.
+        """
         ...
 
     async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:

@@ -80,8 +80,13 @@ class MemoryLetters:
             found.append(await self.get(row.letter_id))
         return Page(found, page.after)
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
-        return [kept.selected() for kept in self._matching(query)][:limit]
+    async def select(self, query: Query, *, limit: int, upto: str | None = None) -> Sequence[Selected]:
+        last = number_of(upto)
+        return [kept.selected() for kept in self._matching(query) if last is None or kept.news <= last][:limit]
+
+    async def select_named(self, letter_ids: Sequence[str]) -> Sequence[Selected]:
+        found = [self._shelf.letter(name) for name in dict.fromkeys(letter_ids)]
+        return [kept.selected()._replace(sendable=kept.can_be_sent()) for kept in found]
 
     async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:  # noqa: ARG002
         number = sum(1 for _ in self._matching(query))

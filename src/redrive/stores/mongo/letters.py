@@ -10,12 +10,22 @@ from redrive.core.errors import LetterNotFound
 from redrive.core.letter import payload_hash
 from redrive.core.life import LetterState, Life, discard
 from redrive.core.query import Query
-from redrive.core.stored import Edit, Page, StoredLetter
+from redrive.core.stored import Edit, Page, Selected, StoredLetter
 from redrive.stores.editing import refuse_edit
 from redrive.stores.exact import unescaped
 from redrive.stores.ledger import Ledger
 from redrive.stores.mongo import auditing, edits, items, tallies
-from redrive.stores.mongo.documents import SPOT, Document, moved, to_letter, to_life, to_outcome, to_spot
+from redrive.stores.mongo.documents import (
+    SELECTED,
+    SPOT,
+    Document,
+    moved,
+    to_letter,
+    to_life,
+    to_outcome,
+    to_selected,
+    to_spot,
+)
 from redrive.stores.mongo.draft import Draft
 from redrive.stores.mongo.searching import Search, find_documents, first
 from redrive.stores.mongo.shelves import ABSENT, CHUNK, EDITS, LETTERS, Shelves
@@ -53,6 +63,23 @@ async def get_many(shelves: Shelves, letter_ids: Sequence[str]) -> list[StoredLe
         for name in names
         if name in kept
     ]
+
+
+async def select_named(shelves: Shelves, letter_ids: Sequence[str]) -> list[Selected]:
+    """Letters as a selection has them, in the order asked, each once. Raises `LetterNotFound`."""
+    names = [*dict.fromkeys(letter_ids)]
+    payload = {"$ne": ["$redrive.payload", None]}  # asked there: it may be large
+    fields = {**SELECTED, "redrive.edits": 1, "redrive.is_whole": payload}
+    found = {
+        unescaped(one["letter_id"]): to_selected(one)._replace(
+            sendable=one["redrive"]["is_whole"] or one["redrive"]["edits"] > 0
+        )
+        for one in await shelves.among(LETTERS, "letter_id", texts(names), fields=fields)
+    }
+    for name in names:
+        if name not in found:
+            raise _not_found(name)
+    return [found[name] for name in names]
 
 
 async def read(shelves: Shelves, query: Query, *, limit: int, after: str | None, most: int) -> Page[StoredLetter]:

@@ -30,10 +30,11 @@ _DATED = {"queue", "from_at", "to_at"}  # an index has these behind each other, 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which letters are wanted, in which order of arrival."""
+    """Which letters are wanted, in which order of arrival; not those that came or reopened behind `last_news`."""
 
     query: Query
     newest_first: bool = True
+    last_news: int | None = None
 
     def is_indexed(self) -> bool:
         """Whether an index leads to exactly these letters, or to a few more."""
@@ -49,6 +50,8 @@ class Search:
         where |= _dates(query)
         if query.text:
             where["redrive.text"] = {"$regex": re.escape(query.text.lower())}
+        if self.last_news is not None:
+            where["redrive.news"] = {"$lte": self.last_news}
         return {**where, "_id": {"$gt": above, "$lt": below}}
 
     @property
@@ -113,9 +116,9 @@ async def first(shelves: Shelves, search: Search, *, limit: int, fields: Documen
     return found
 
 
-async def select(shelves: Shelves, query: Query, *, limit: int) -> list[Selected]:
-    """The first `limit` letters, oldest first."""
-    search = Search(query, newest_first=False)
+async def select(shelves: Shelves, query: Query, *, limit: int, upto: str | None) -> list[Selected]:
+    """The first `limit` letters, oldest first; without what is news behind a cursor."""
+    search = Search(query, newest_first=False, last_news=number_of(upto))
     return [*map(to_selected, await first(shelves, search, limit=limit, fields=SELECTED))]
 
 

@@ -39,12 +39,14 @@ _FEW = frozenset({LetterState.REDRIVING, LetterState.PARKED})  # seldom many: th
 class Search:
     """Which letters are wanted, in which order of arrival.
 
-    `few` are the numbers of all that hold its text, or are of its time, if these are few; in order.
+    `few` are the numbers of all that hold its text, or are of its time, if these are few; in order. What came or
+    reopened behind `last_news` is not wanted.
     """
 
     query: Query
     newest_first: bool = True
     few: Sequence[int] | None = None
+    last_news: int | None = None
 
     @classmethod
     def of(cls, connection: Connection, query: Query, *, newest_first: bool = True) -> "Search":
@@ -111,7 +113,8 @@ def find_numbers(
 def look_for(connection: Connection, search: Search, *, limit: int, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
     """These columns of the first `limit` letters, `seq` among them, as the driver gives them; however long it takes."""
     left = limit
-    for above, below in _windows(connection, search):
+    end = None if search.last_news is None else search.last_news + 1
+    for above, below in _windows(connection, search, below=end):
         statement = _statement(connection, search, above=above, below=below, limit=left, columns=columns)
         with connection.execute(statement) as result:
             found = result.cursor.fetchall()
@@ -255,6 +258,8 @@ def _conditions(
         found.append(source.c.failed_at >= query.from_at)
     if query.to_at is not None:
         found.append(source.c.failed_at < query.to_at)
+    if search.last_news is not None:
+        found.append(source.c.news <= search.last_news)
     if search.few is not None:
         found.append(source.c.seq.in_(search.few[bisect_left(search.few, above + 1) : bisect_left(search.few, below)]))
     elif query.text:

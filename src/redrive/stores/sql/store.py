@@ -73,8 +73,11 @@ class SqlStore:
     async def read(self, query: Query, *, limit: int, after: str | None = None, most: int) -> Page[StoredLetter]:
         return await self._database.read(letters.read, query, limit=limit, after=after, most=most)
 
-    async def select(self, query: Query, *, limit: int) -> Sequence[Selected]:
-        return await self._database.read(selecting.select_rows, query, limit=limit)
+    async def select(self, query: Query, *, limit: int, upto: str | None = None) -> Sequence[Selected]:
+        return await self._database.read(selecting.select_rows, query, limit=limit, upto=upto)
+
+    async def select_named(self, letter_ids: Sequence[str]) -> Sequence[Selected]:
+        return await self._database.read(selecting.select_named, letter_ids)
 
     async def count(self, query: Query, *, cap: int = 10_000, patience: timedelta | None = None) -> Count:
         return await self._database.read(searching.count, query, cap=cap, patience=patience)

@@ -26,6 +26,7 @@ from redrive.testing.conformance.store.redriving import Redriving
 from redrive.testing.conformance.store.relapses import Relapses
 from redrive.testing.conformance.store.reporting import Reporting
 from redrive.testing.conformance.store.searching import Searching
+from redrive.testing.conformance.store.selecting import Selecting
 from redrive.testing.conformance.store.tokens import Tokens
 
 __all__ = ["StoreSuite", "StoreUnderTest"]
@@ -36,6 +37,7 @@ class StoreSuite(
     Relapses,
     Contents,
     Searching,
+    Selecting,
     Counting,
     News,
     Incidents,
