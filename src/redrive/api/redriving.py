@@ -38,7 +38,7 @@ class RedriveOrder(BaseModel):
                     "canary": [1, 5, 25],
                     "rate": 200,
                     "dry_run": False,
-                    "preview": "1000.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
+                    "preview": "1000.51234.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
                 },
             ]
         },
@@ -63,7 +63,7 @@ class RedriveOrder(BaseModel):
     again: StrictBool = Field(default=False, description="Letters too that are out and were not heard of.")
 
     dry_run: StrictBool = Field(default=True, description="Only say what would happen.")
-    preview: str | None = Field(None, max_length=64, pattern=NO_NUL, description="What the dry run answered.")
+    preview: str | None = Field(None, max_length=80, pattern=NO_NUL, description="What the dry run answered.")
 
     def terms(self) -> Terms:
         """How. Raises `ConfigError`."""
@@ -125,7 +125,7 @@ class Previewed(BaseModel):
         json_schema_extra={
             "example": {
                 "dry_run": True,
-                "preview": "1000.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
+                "preview": "1000.51234.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
                 "selection": "queue=orders, error_type=KeyError, state=open",
                 "total": 1000,
                 "by_queue": {"orders": 1000},
