@@ -1,6 +1,6 @@
 """Canaries: which letters of a redrive go first, drawn at random so that nobody's choice decides what they tell."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -21,16 +21,24 @@ def draw(kinds: Sequence[Hashable], *, canary: Sequence[int], random: Random) ->
     for place, kind in enumerate(kinds):
         places.setdefault(kind, []).append(place)
     waiting = [random.sample(of, min(len(of), sum(canary))) for of in places.values()]  # of each kind, those drawn
-    step_of: dict[int, int] = {}  # of the canaries
+    sizes = step_sizes(map(len, places.values()), canary=canary)
+    steps = [len(sizes)] * len(kinds)
+    for step, wanted in zip(range(len(sizes)), canary, strict=False):
+        for drawn in waiting:
+            for place in drawn[:wanted]:
+                steps[place] = step
+        waiting = [drawn[wanted:] for drawn in waiting]
+    return Drawn(sizes, tuple(steps))
+
+
+def step_sizes(counts: Iterable[int], *, canary: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of the canary steps, whoever is drawn: from how many letters there are of each kind."""
+    left = [*counts]
     sizes: list[int] = []
     for wanted in canary:
-        taken = [place for drawn in waiting for place in drawn[:wanted]]
-        if len(step_of) + len(taken) >= len(kinds):
+        taken = sum(min(number, wanted) for number in left)
+        if taken >= sum(left):
             break
-        step_of |= dict.fromkeys(taken, len(sizes))
-        waiting = [drawn[wanted:] for drawn in waiting]
-        sizes.append(len(taken))
-    steps = [len(sizes)] * len(kinds)
-    for place, step in step_of.items():
-        steps[place] = step
-    return Drawn(tuple(sizes), tuple(steps))
+        sizes.append(taken)
+        left = [max(number - wanted, 0) for number in left]
+    return tuple(sizes)

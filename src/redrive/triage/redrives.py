@@ -9,23 +9,21 @@ from random import Random
 from typing import Literal, NamedTuple
 from uuid import uuid4
 
-from redrive.core.canary import Drawn, draw
-from redrive.core.errors import BrokerUnavailable, ConfigError, LetterNotFound, StateConflict
+from redrive.core.canary import draw, step_sizes
+from redrive.core.errors import ConfigError, LetterNotFound, StateConflict
 from redrive.core.life import LetterState
-from redrive.core.ports import Broker
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, Redrive, RedriveState, Target, target_of
-from redrive.core.stored import Page, Selected
-from redrive.core.url import mask_url
+from redrive.core.stored import Page
 from redrive.core.verdict import verdict
+from redrive.triage import remarks
+from redrive.triage.aside import aside
 from redrive.triage.desk import Desk
-from redrive.triage.selection import Preview, Selection, Wanted, recall
+from redrive.triage.remarks import Brokers
+from redrive.triage.selection import Preview, Selection, Wanted, kinds_of, of_kinds, recall
 
 _ID_LENGTH = 12
 _ID = rf"[0-9a-f]{{{_ID_LENGTH}}}"
-_TOLD = 5  # letters of which it is said why they cannot be sent
 REPORT_WITHIN = timedelta(minutes=5)
-Brokers = Mapping[str, Broker]
-"""Brokers by the name that letters have for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,59 +75,67 @@ class Terms:
 class Plan(NamedTuple):
     """What a redrive would do: nothing has happened yet. `remarks` are sentences that a person should read first.
 
-    `asked` is what was selected, `selection` what of it may be sent on these terms. `redrive_id` is the redrive's if it
-    is begun: who begins a plan twice begins it once.
+    `asked` is what was selected, `selection` what of it may be sent on these terms, `steps` how many canaries go in
+    each step. `redrive_id` is the redrive's if it is begun: who begins a plan twice begins it once. `token` names the
+    plan: how many letters, a hash over them, their versions and the terms, and its redrive.
     """
 
     asked: Selection
     selection: Selection
     terms: Terms
     preview: Preview
-    drawn: Drawn
+    steps: tuple[int, ...]
     targets: Mapping[Target, int]
     remarks: Sequence[str]
     redrive_id: str
+    token: str
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many letters each step sends, the last included."""
-        return (*self.drawn.sizes, len(self.drawn.steps) - sum(self.drawn.sizes))
-
-    @property
-    def token(self) -> str:
-        """A name for this plan: how many letters, a hash over them, their versions and the terms, and its redrive."""
-        return f"{self.asked.token(repr(self.terms))}.{self.redrive_id}"
+        return (*self.steps, len(self.selection.rows) - sum(self.steps))
 
 
 async def plan(selection: Selection, terms: Terms, *, brokers: Brokers, redrive_id: str | None = None) -> Plan:
-    """Freeze what a redrive would send, where to, and in which steps: canaries are drawn by its id.
+    """Freeze what a redrive would send, where to, and in how large steps; its id decides who goes first.
 
     A foreign letter may say that it is of a queue whose name none can have: it is left out. Raises `ConfigError` if
     the target queue has such a name.
     """
+    draft = await aside(selection.rows, _draft, selection, terms, brokers, redrive_id or uuid4().hex[:_ID_LENGTH])
+    return draft._replace(remarks=[*draft.remarks, *await remarks.about(draft.targets, brokers)])
+
+
+def _draft(selection: Selection, terms: Terms, brokers: Brokers, redrive_id: str) -> Plan:
+    """The plan, as far as nobody has to be asked: letters are counted by kind, once."""
     unsendable = selection.unsendable
-    allowed = terms.states
-    kept = [row for row in selection.rows if row.letter_id not in unsendable]
-    movable = [row for row in kept if row.life.state in allowed]
-    homes = Counter((row.broker, row.queue, row.group) for row in movable)
-    goals = {home: _target(Target(*home), terms) for home in homes}
+    kept = [row for row in selection.rows if row.letter_id not in unsendable] if unsendable else selection.rows
+    kinds = kinds_of(kept)
+    goals = {kind: _target(Target(*kind.home), terms) for kind in kinds if kind.state in terms.states}
     targets = Counter[Target]()
-    for home, number in homes.items():
-        targets[goals[home]] += number
+    for kind, goal in goals.items():
+        targets[goal] += kinds[kind]
     nowhere = {target for target in targets if _mistake_in(target, brokers)}
     if terms.target_queue and nowhere:
         raise ConfigError(_mistake_in(min(nowhere), brokers))
-    rows = [row for row in movable if goals[row.broker, row.queue, row.group] not in nowhere] if nowhere else movable
-    frozen = Selection(rows, selection.words)
-    redrive_id = redrive_id or uuid4().hex[:_ID_LENGTH]
-    random = Random(redrive_id)  # noqa: S311 - canaries, not secrets
-    drawn = draw([(row.queue, row.error_type) for row in rows], canary=terms.canary, random=random)
-    remarks = [f"left out: {said}" for said in [*unsendable.values()][:_TOLD]]
-    remarks += [f"{len(unsendable) - _TOLD:,} more left out: they keep no payload"] if len(unsendable) > _TOLD else []
-    remarks += _left_out(kept, movable)
-    remarks += [f"{targets.pop(target):,} left out: no queue can be named {target.queue}" for target in sorted(nowhere)]
-    remarks += [said for target in targets for said in await _about(target, brokers)]
-    return Plan(selection, frozen, terms, frozen.preview(), drawn, dict(targets.most_common()), remarks, redrive_id)
+    going = {kind: kinds[kind] for kind, goal in goals.items() if goal not in nowhere}
+    frozen = Selection(kept if len(going) == len(kinds) else of_kinds(kept, going), selection.words)
+    said = [*remarks.unsendable(unsendable.values()), *remarks.left_out(kinds, states=terms.states)]
+    said += [f"{targets.pop(target):,} left out: no queue can be named {target.queue}" for target in sorted(nowhere)]
+    alike = Counter[tuple[str, str]]()
+    for kind, number in going.items():
+        alike[kind.queue, kind.error_type] += number
+    return Plan(
+        asked=selection,
+        selection=frozen,
+        terms=terms,
+        preview=frozen.preview(going),
+        steps=step_sizes(alike.values(), canary=terms.canary),
+        targets=dict(targets.most_common()),
+        remarks=said,
+        redrive_id=redrive_id,
+        token=f"{selection.token(repr(terms))}.{redrive_id}",
+    )
 
 
 async def begin(desk: Desk, wanted: Wanted, terms: Terms, token: str, *, brokers: Brokers) -> Redrive:
@@ -152,13 +158,14 @@ async def create(desk: Desk, plan: Plan) -> Redrive:
     rows, terms = plan.selection.rows, plan.terms
     if not rows:
         raise StateConflict("there is nothing to send back: no letter of this selection is in a state that allows it")
+    items = await aside(rows, _drawn, plan)
     redrive = Redrive(
         redrive_id=plan.redrive_id,
         created_at=desk.clock.now(),
         by=desk.who,
         selection=plan.selection.words,
         total=len(rows),
-        steps=plan.drawn.sizes,
+        steps=plan.steps,
         rate=terms.rate,
         to=terms.place,
         target_queue=terms.target_queue,
@@ -169,10 +176,16 @@ async def create(desk: Desk, plan: Plan) -> Redrive:
         targets=tuple(plan.targets),
         failed_on=tuple(sorted({row.app_version for row in rows if row.app_version})),
     )
-    items = [Planned(row.letter_id, row.life.version, step) for row, step in zip(rows, plan.drawn.steps, strict=True)]
     act = desk.act("letters.redrive", selection=redrive.selection, count=len(rows), redrive_id=redrive.redrive_id)
     await desk.store.create(redrive, items, act=act)
     return redrive
+
+
+def _drawn(plan: Plan) -> list[Planned]:
+    """Its letters, each in its step: canaries are drawn by the id of the redrive."""
+    rows, random = plan.selection.rows, Random(plan.redrive_id)  # noqa: S311 - canaries, not secrets
+    drawn = draw([(row.queue, row.error_type) for row in rows], canary=plan.terms.canary, random=random)
+    return [Planned(row.letter_id, row.life.version, step) for row, step in zip(rows, drawn.steps, strict=True)]
 
 
 class Shown(NamedTuple):
@@ -240,31 +253,3 @@ def _mistake_in(target: Target, brokers: Brokers) -> str:
     except ConfigError as error:
         return str(error)
     return ""
-
-
-def _left_out(asked: Sequence[Selected], movable: Sequence[Selected]) -> Sequence[str]:
-    if len(asked) == len(movable):
-        return []
-    states = Counter(row.life.state for row in asked) - Counter(row.life.state for row in movable)
-    return [f"{number:,} left out: {state}{_ADVICE.get(state, '')}" for state, number in states.items()]
-
-
-_ADVICE = {
-    LetterState.PARKED: ", at the generation cap; sent only if over-cap is asked for",
-    LetterState.REDRIVING: ", sent before and not heard of; sent once more only if again is asked for",
-}
-
-
-async def _about(target: Target, brokers: Brokers) -> Sequence[str]:
-    """What a person should know about a target before anything goes there."""
-    broker = brokers.get(target.broker)
-    if broker is None:
-        return [f"no broker named {target.broker!r} is at hand: its letters cannot be sent from here"]
-    if target.group:
-        return []
-    try:
-        groups = sorted({group for queue, group in await broker.queues() if queue == target.queue and group})
-    except BrokerUnavailable as error:
-        return [f"the broker {target.broker} is away, letters wait until it is back: {mask_url(str(error))}"]
-    seen = f"every group sees them: {', '.join(groups)}" if groups else "no group reads it yet"
-    return [f"letters go to the queue {target.queue} itself, {seen}; nothing reports back"]

@@ -4,7 +4,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.canary import draw
+from redrive.core.canary import draw, step_sizes
 
 kinds = st.lists(st.sampled_from("abc"), max_size=40)
 canaries = st.lists(st.integers(1, 12), max_size=4)
@@ -47,4 +47,5 @@ def test_every_letter_is_in_exactly_one_step_and_no_step_is_empty(
 
     assert len(drawn.steps) == len(kinds)
     assert [counted[step] for step in range(len(drawn.sizes))] == [*drawn.sizes]
+    assert step_sizes(Counter(kinds).values(), canary=canary) == drawn.sizes
     assert all(counted[step] for step in range(len(drawn.sizes) + 1)) or not kinds

@@ -1,12 +1,17 @@
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from redrive.brokers.memory import MemoryBroker
 from redrive.core.errors import ConfigError, StateConflict
 from redrive.core.life import LetterState
 from redrive.core.ports import Options
 from redrive.core.redrive import Redrive, RedriveState, Target
-from redrive.triage import audit, letters, redrives
+from redrive.triage import aside, audit, letters, redrives, remarks
 from redrive.triage.redrives import Plan, Terms
 from redrive.triage.selection import Wanted
 from tests.unit.triage.bench import Bench, redriver, succeeds, verdict
@@ -57,6 +62,79 @@ async def test_a_plan_says_who_will_see_letters_that_go_to_the_queue_itself() ->
     assert planned.targets == {Target("memory", "orders"): 2}
     assert planned.remarks == [
         "letters go to the queue orders itself, every group sees them: audit, shop; nothing reports back"
+    ]
+
+
+class Counted(MemoryBroker):
+    """Knows how often it was asked for its queues; `slow` ones never answer."""
+
+    asked = 0
+    slow = False
+
+    async def queues(self) -> Sequence[tuple[str, str]]:
+        self.asked += 1
+        if self.slow:
+            await asyncio.Event().wait()
+        return await super().queues()
+
+
+async def test_a_broker_is_asked_once_however_many_of_its_queues_letters_go_to() -> None:
+    bench = Bench()
+    bench.broker = bench.brokers["memory"] = broker = Counted(clock=bench.clock)
+    for queue in ("orders", "bills", "mail"):
+        await bench.collect(1, prefix=queue, queue=queue, group="")
+    await broker.subscribe("bills", group="shop", options=Options(owner="x"))
+
+    planned = await plan(bench)
+
+    assert broker.asked == 1
+    assert planned.remarks == [
+        "letters go to the queue orders itself, no group reads it yet; nothing reports back",
+        "letters go to the queue bills itself, every group sees them: shop; nothing reports back",
+        "letters go to the queue mail itself, no group reads it yet; nothing reports back",
+    ]
+
+
+async def test_a_broker_that_does_not_answer_holds_up_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remarks, "PATIENCE", timedelta(milliseconds=10))
+    bench = Bench()
+    bench.broker = bench.brokers["memory"] = broker = Counted(clock=bench.clock)
+    broker.slow = True
+    await bench.collect(2, group="")
+    await bench.collect(1, prefix="bill", queue="bills", group="")
+
+    planned = await plan(bench)
+
+    assert planned.remarks == [
+        "the broker memory is away, letters wait until it is back: no answer within 0.01 s",
+    ]
+
+
+async def test_letters_that_go_to_their_lane_need_no_answer_of_a_broker() -> None:
+    bench = Bench()
+    bench.broker = bench.brokers["memory"] = broker = Counted(clock=bench.clock)
+    await bench.collect(2)
+
+    assert (await plan(bench)).remarks == []
+    assert broker.asked == 0
+
+
+async def test_a_large_selection_is_planned_and_begun_as_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    await bench.collect(6)
+    await bench.collect(3, prefix="bill", error_type="KeyError")
+    selection = await bench.selection()
+    small = await redrives.plan(selection, Terms(canary=(1, 2)), brokers=bench.brokers, redrive_id="5f0c2a91d7e4")
+    monkeypatch.setattr(aside, "LARGE", 2)
+    large = await redrives.plan(selection, Terms(canary=(1, 2)), brokers=bench.brokers, redrive_id="5f0c2a91d7e4")
+
+    assert large == small
+    assert large.sizes == (2, 4, 3)
+    begun = await begin(bench, large.token, canary=(1, 2))
+    assert [sum(step.values()) for step in (await redrives.show(bench.desk, begun.redrive_id)).progress.steps] == [
+        2,
+        4,
+        3,
     ]
 
 
@@ -143,6 +221,20 @@ async def test_what_was_previewed_is_recalled_and_letters_that_came_since_are_le
     assert {one.letter_id for one in (*first, *others)} == {f"letter-{number}" for number in range(5)}
 
 
+async def test_a_letter_that_relapses_after_the_preview_is_left_alone_too() -> None:
+    bench = Bench()
+    early, _ = await bench.collect(2)
+    await letters.discard(bench.desk, await bench.selection(letter_ids=[early.letter_id]))
+    await bench.collect(1, prefix="third")
+    token = (await preview(bench)).token
+    await bench.store.collect([replace(early, generation=1)])
+
+    begun = await begin(bench, token)
+    sent = await bench.desk.store.claim(begun.redrive_id, step=0, limit=10)
+
+    assert [one.letter_id for one in sent] == ["letter-1", "third-0"]
+
+
 async def test_what_was_previewed_is_begun_once_by_whoever_asks_again() -> None:
     bench = Bench()
     await bench.collect(5)
@@ -204,6 +296,8 @@ async def test_a_preview_of_nothing_does_not_let_in_what_came_since() -> None:
         "٣.abc",
         "9" * 5000 + ".a",
         "12345678.a",
+        "1.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
+        f"1.{'9' * 19}.0f343b0931126a20f133d67c2b018a3b.5f0c2a91d7e4",
         "1.0f.xyz",
         "x.5f0c2a91d7e4",
         "5.5f0c2a91d7e4",

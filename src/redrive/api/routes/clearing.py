@@ -16,6 +16,7 @@ from redrive.core.errors import ConfigError
 from redrive.core.query import Query
 from redrive.door.filters import Length, LetterFilter, Word
 from redrive.triage import letters
+from redrive.triage.aside import aside
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Preview, Wanted, select
 
@@ -151,7 +152,8 @@ async def discard_letters(
     """Decide that letters are not needed: they stay in the store, and nobody has to look at them any more."""
     wanted = order.wanted()
     if order.dry_run:
-        return _previewed((await select(desk, wanted)).preview())
+        asked = await select(desk, wanted)
+        return _previewed(await aside(asked.rows, asked.preview))
     if order.letters:
         seen = {one.letter_id: one.version for one in order.letters}
         done = await letters.discard_seen(desk, seen, words=f"{len(seen)} letters by id", why=order.why)

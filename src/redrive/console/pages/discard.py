@@ -14,7 +14,8 @@ from redrive.console.words import several
 from redrive.core.errors import StateConflict
 from redrive.core.life import LetterState
 from redrive.triage import letters
-from redrive.triage.selection import Selection, recall, select
+from redrive.triage.aside import aside
+from redrive.triage.selection import Preview, Selection, kinds_of, recall, select
 
 
 @page("/discard", "discard_new", may="discard")
@@ -45,15 +46,13 @@ async def _preview(
 ) -> Response:
     choice = choice_in(given)
     asked = await select(visit.desk, choice.wanted(letters.UNSETTLED))
-    frozen = _unsettled(asked)
-    left = Counter(row.life.state.value for row in asked.rows) - Counter(row.life.state.value for row in frozen.rows)
-    preview = frozen.preview()
+    preview, left, token = await aside(asked.rows, _shown, asked)
     return visit.render(
         "discard.html",
         status=status,
         choice=choice.address(),
         preview=preview,
-        token=asked.token(),
+        token=token,
         parts=breakdown(preview),
         left=left,
         is_full=len(asked.rows) == MOST_LETTERS,
@@ -62,6 +61,17 @@ async def _preview(
         longest_why=WHY,
         said_about=said,
     )
+
+
+def _shown(asked: Selection) -> tuple[Preview, Counter[str], str]:
+    """What would be discarded, how many stay in which state, and the name of the selection."""
+    kinds = kinds_of(asked.rows)
+    going = {kind: number for kind, number in kinds.items() if kind.state in letters.UNSETTLED}
+    left = Counter[str]()
+    for kind, number in kinds.items():
+        if kind not in going:
+            left[kind.state.value] += number
+    return _unsettled(asked).preview(going), left, asked.token()
 
 
 def _unsettled(asked: Selection) -> Selection:
