@@ -18,7 +18,7 @@ _OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """One thing that most of the letters looked at share: a field of theirs, of the context, or of the payload."""
+    """One thing that most of the letters looked at share: a field of theirs, of context or payload, the hour."""
 
     field: str
     value: str
@@ -46,6 +46,7 @@ def _facts(letter: DeadLetter) -> Iterator[tuple[str, str]]:
     for name in _OWN:
         if value := getattr(letter, name):
             yield name, str(value)
+    yield "hour", f"{letter.failed_at:%Y-%m-%d %H}:00 UTC"
     yield from _plain("context", letter.context)
     yield from _plain("payload", _object_in(letter.payload))
 

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime, timedelta
+
 from redrive.core.likeness import Likeness, in_common
 from tests.unit.core.letters import a_letter
 
@@ -18,6 +20,15 @@ def test_nine_of_ten_are_enough_and_come_after_ten_of_ten() -> None:
     alike = in_common(letters(*['{"country": "DE"}'] * 9, '{"country": "FR"}'))
 
     assert alike[-1] == Likeness("payload.country", "DE", 9, 10)
+
+
+def test_letters_that_died_in_the_same_hour_have_it_in_common() -> None:
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    together = [a_letter(b"{}", failed_at=noon + timedelta(minutes=minutes)) for minutes in (0, 30, 59)]
+    apart = [*together, a_letter(b"{}", failed_at=noon + timedelta(hours=1))]
+
+    assert Likeness("hour", "2030-01-01 12:00 UTC", 3, 3) in in_common(together)
+    assert not any(one.field == "hour" for one in in_common(apart))
 
 
 def test_one_letter_has_nothing_in_common() -> None:
