@@ -1,7 +1,7 @@
 """Incidents: letters that failed the same way, looked at and looked after together."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from redrive.core.duration import Duration, as_duration
@@ -29,10 +29,15 @@ class Shown(NamedTuple):
 
 
 async def find(
-    desk: Desk, *, state: str | None = "open", limit: int = 50, after: str | None = None
+    desk: Desk,
+    *,
+    state: str | None = "open",
+    limit: int = 50,
+    after: str | None = None,
+    since: datetime | None = None,
 ) -> Page[IncidentRow]:
-    """A page of incidents, the latest first."""
-    return await desk.store.incidents(state=state, limit=limit, after=after)
+    """A page of incidents, the latest first; only those that began since then, if that is given."""
+    return await desk.store.incidents(state=state, limit=limit, after=after, since=since)
 
 
 async def show(desk: Desk, incident_id: str) -> Shown:

@@ -184,6 +184,21 @@ async def test_a_viewer_is_offered_no_act_on_a_queue() -> None:
     assert not any("queues" in form.action for form in seen.forms)
 
 
+async def test_a_new_incident_comes_first_though_many_old_ones_are_noisier() -> None:
+    async with ConsoleStage() as stage:
+        for number in range(overview.INCIDENTS_LOOKED_AT + 1):
+            await stage.collect(1, prefix=f"old-{number}", fingerprint=f"old-{number}", error_type="NoisyError")
+        stage.clock.advance("5h")
+        await stage.collect(1, prefix="new", fingerprint="new", error_type="QuietError")
+        stage.clock.advance("20m")
+        for number in range(overview.INCIDENTS_LOOKED_AT + 1):
+            await stage.collect(1, prefix=f"again-{number}", fingerprint=f"old-{number}", error_type="NoisyError")
+        seen = await stage.see("/")
+
+    shown = [href for _, href in seen.links if href.startswith("/incidents/")]
+    assert shown[0] == "/incidents/new"
+
+
 async def test_a_broker_that_is_away_is_named_without_its_password_and_takes_nothing_from_the_others() -> None:
     async with ConsoleStage() as stage:
         stage.brokers["far"] = Away(name="far", clock=stage.clock)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from redrive.console.charts import Bar
 from redrive.console.clip import masked_line
-from redrive.console.growth import Growth, growth
+from redrive.console.growth import NEW_FOR, Growth, growth
 from redrive.console.pages import queue_acts
 from redrive.console.visit import Visit, page
 from redrive.core.life import LetterState
@@ -83,11 +83,16 @@ async def _overview(visit: Visit) -> Response:
 
 
 async def _troubles(visit: Visit) -> list[Trouble]:
-    """The open incidents that came or changed last: new ones first, then those that grow.
+    """The open incidents that are new or changed last: new ones first, then those that grow.
 
-    Within these by when they began, so that rows do not change places all the time.
+    Within these by when they began, so that rows do not change places all the time. A new one is there also where many
+    others have changed since.
     """
-    found = (await incidents.find(visit.desk, limit=INCIDENTS_LOOKED_AT)).rows
+    latest, new = await asyncio.gather(
+        incidents.find(visit.desk, limit=INCIDENTS_LOOKED_AT),
+        incidents.find(visit.desk, limit=INCIDENTS_LOOKED_AT, since=visit.now - NEW_FOR),
+    )
+    found = [*{row.incident_id: row for row in (*latest.rows, *new.rows)}.values()]
     hours = await incidents.last_day(visit.desk, found)
     troubles = [
         Trouble(row, growth(row, hours[row.incident_id], now=visit.now), hours[row.incident_id]) for row in found

@@ -117,9 +117,14 @@ class LetterStore(Protocol):
         ...
 
     async def incidents(
-        self, *, state: str | None = "open", limit: int = 50, after: str | None = None
+        self,
+        *,
+        state: str | None = "open",
+        limit: int = 50,
+        after: str | None = None,
+        since: datetime | None = None,
     ) -> Page[IncidentRow]:
-        """Incidents in a state, or all, the latest first; without their hours."""
+        """Incidents in a state, or all, the latest first; without their hours. If given, only those begun `since`."""
         ...
 
     async def incident(self, incident_id: str) -> IncidentRow:

@@ -127,10 +127,16 @@ class MemoryLetters:
         return Page([kept.row() for kept in shown], str(shown[-1].news if shown else behind))
 
     async def incidents(
-        self, *, state: str | None = "open", limit: int = 50, after: str | None = None
+        self,
+        *,
+        state: str | None = "open",
+        limit: int = 50,
+        after: str | None = None,
+        since: datetime | None = None,
     ) -> Page[IncidentRow]:
         behind = mark_of(after)
         rows = [replace(row, hours=()) for row in self._shelf.incidents.values() if state in (None, row.state)]
+        rows = [row for row in rows if since is None or row.first_at >= since]
         rows.sort(key=lambda row: (row.last_at, row.fingerprint), reverse=True)
         left = [row for row in rows if behind is None or (row.last_at, row.fingerprint) < behind]
         return page_of(left, limit=limit, after=lambda row: mark(row.last_at, row.fingerprint))

@@ -76,10 +76,14 @@ async def trends(
     return [(instant(at), hours[at]) for at in sorted(hours)]
 
 
-async def incidents(shelves: Shelves, *, state: str | None, limit: int, after: str | None) -> Page[IncidentRow]:
+async def incidents(
+    shelves: Shelves, *, state: str | None, limit: int, after: str | None, since: datetime | None
+) -> Page[IncidentRow]:
     """Incidents, the latest first."""
     behind = mark_of(after)
     where: dict[str, Any] = {} if state is None else {"state": state}
+    if since is not None:  # what began since has not ended before: an index has the end
+        where |= {name: {"$gte": microseconds(since)} for name in ("last_at", "first_at")}
     if behind is not None:
         at, name = microseconds(behind[0]), to_text(behind[1])
         where["$or"] = [{"last_at": {"$lt": at}}, {"last_at": at, "_id": {"$lt": name}}]

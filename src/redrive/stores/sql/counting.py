@@ -83,13 +83,17 @@ def trends(
     return [(instant(hour), hours[hour]) for hour in sorted(hours)]
 
 
-def incidents(connection: Connection, *, state: str | None, limit: int, after: str | None) -> Page[IncidentRow]:
+def incidents(
+    connection: Connection, *, state: str | None, limit: int, after: str | None, since: datetime | None
+) -> Page[IncidentRow]:
     """Incidents, the latest first."""
     behind = mark_of(after)
     order = (incident.c.last_at.desc(), incident.c.fingerprint.desc())
     statement = select(incident).order_by(*order).limit(limit + 1)
     if state is not None:
         statement = statement.where(incident.c.state == state)
+    if since is not None:  # what began since has not ended before: an index has the end
+        statement = statement.where(incident.c.last_at >= since, incident.c.first_at >= since)
     if behind is not None:
         at, name = behind
         same_time = and_(incident.c.last_at == at, incident.c.fingerprint < name)

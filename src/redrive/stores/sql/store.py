@@ -94,9 +94,14 @@ class SqlStore:
         return await self._database.read(searching.news, after=after, limit=limit)
 
     async def incidents(
-        self, *, state: str | None = "open", limit: int = 50, after: str | None = None
+        self,
+        *,
+        state: str | None = "open",
+        limit: int = 50,
+        after: str | None = None,
+        since: datetime | None = None,
     ) -> Page[IncidentRow]:
-        return await self._database.read(counting.incidents, state=state, limit=limit, after=after)
+        return await self._database.read(counting.incidents, state=state, limit=limit, after=after, since=since)
 
     async def incident(self, incident_id: str) -> IncidentRow:
         return await self._database.read(counting.one_incident, incident_id)

@@ -44,6 +44,19 @@ class Incidents(Suite):
 
         assert found == [["f2", "f4"], ["f1", "f3"], ["f0"]]
 
+    async def test_incidents_that_began_since_are_asked_for(self, bench: Bench) -> None:
+        for number in range(4):
+            await bench.dead(f"l{number}", fingerprint=f"f{number}", failed_at=AT + timedelta(hours=number))
+        await bench.dead("again", fingerprint="f1", failed_at=AT + timedelta(hours=9))
+        since = AT + timedelta(hours=2)
+        first = await bench.store.incidents(limit=1, since=since)
+        second = await bench.store.incidents(limit=1, since=since, after=first.after)
+
+        assert [row.fingerprint for row in (await bench.store.incidents()).rows] == ["f1", "f3", "f2", "f0"]
+        assert [row.fingerprint for page in (first, second) for row in page.rows] == ["f3", "f2"]
+        assert second.after is None
+        assert (await bench.store.incidents(state="muted", since=since)).rows == []
+
     async def test_the_hours_of_several_incidents_are_told_at_once(self, bench: Bench) -> None:
         for hours in (0, 1, 3):
             await bench.dead(f"a{hours}", f"b{hours}", failed_at=AT + timedelta(hours=hours))
