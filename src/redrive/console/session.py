@@ -7,17 +7,15 @@ nothing from then on, at every replica.
 from starlette.requests import Request
 from starlette.responses import Response
 
-NAME = "redrive-session"
+from redrive.door.cookie import SESSION, session_in
+
+NAME = SESSION
 LASTS = 12 * 60 * 60  # seconds; then the token is asked for again
 
 
 def secret_in(request: Request) -> str | None:
-    """The secret that a request brings along, if any: of several that of the nearest path, which a browser says first.
-
-    Read by hand: the library's parser stops at the first cookie that it does not like, which may be somebody else's.
-    """
-    pairs = (one.strip().partition("=") for line in request.headers.getlist("cookie") for one in line.split(";"))
-    return next((value for name, _, value in pairs if name == NAME), None)
+    """The secret that a request brings along, if any."""
+    return session_in(request.headers)
 
 
 def begin(response: Response, request: Request, secret: str) -> None:

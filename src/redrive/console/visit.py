@@ -123,6 +123,7 @@ async def caller_of(request: Request) -> Caller | None:
         secret = session.secret_in(request)
         found = None if secret is None else await recognised(request.app.state.service, secret)
         request.state.caller = found or request.app.state.guard.stranger()
+        request.state.is_stranger = found is None  # whatever they brought along is no name to count them by
     known: Caller | None = request.state.caller
     return known
 

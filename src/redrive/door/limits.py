@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redrive.core.ports import Clock
+from redrive.door.cookie import session_in
 from redrive.door.headers import SECURITY
 from redrive.door.problems import RETRY_AFTER, refuse
 from redrive.triage.bucket import Bucket
@@ -108,7 +109,7 @@ class RateLimit:
             return
         scope.setdefault("state", {})
         await self._app(scope, receive, send)
-        if token and scope["state"].get("caller") is not None:
+        if token and scope["state"].get("caller") is not None and not scope["state"].get("is_stranger"):
             _remember(self._recognised, token, None)
 
     def _bucket(self, key: str) -> Bucket:
@@ -120,8 +121,12 @@ class RateLimit:
 
 
 def _token_hash(scope: Scope) -> str:
-    """Which token a request carries, if any; a hash, so that no secret stays in memory for longer than its request."""
-    given = Headers(scope=scope).get("authorization")
+    """Which token a request carries, if any, in its header or in the cookie of who has signed in.
+
+    A hash, so that no secret stays in memory for longer than its request.
+    """
+    headers = Headers(scope=scope)
+    given = headers.get("authorization") or session_in(headers)
     return sha256(given.encode()).hexdigest() if given else ""
 
 
