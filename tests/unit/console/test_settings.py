@@ -9,7 +9,7 @@ from redrive.core.access import Role
 from redrive.core.life import LetterState
 from redrive.core.query import Query
 from redrive.service import open_service
-from redrive.triage import access
+from redrive.triage import access, letters
 from redrive.triage.retention import Rule
 from tests.unit.console.seen import read
 from tests.unit.console.stage import ConsoleStage
@@ -202,6 +202,33 @@ async def test_a_purge_of_other_letters_than_were_counted_removes_nothing() -> N
     assert answer.status_code == HTTPStatus.CONFLICT
     assert "look again" in answer.text
     assert len(left) == 4
+
+
+async def test_a_purge_of_as_many_others_as_were_counted_removes_nothing() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(3)
+        stage.clock.advance("48h")
+        seen = await stage.see("/settings/purge?older_than=1d&state=discarded&state=open")
+        form = next(one for one in seen.forms if one.method == "post" and one.action == "/settings/purge")
+        await letters.discard(stage.desk, await stage.selection(letter_ids=["letter-1"]))
+        answer = await stage.post(form.action, form.fields)
+        left = await stage.ids()
+
+    assert answer.status_code == HTTPStatus.CONFLICT
+    assert len(left) == 3
+
+
+async def test_what_comes_and_is_not_old_does_not_hold_up_a_purge() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(3)
+        stage.clock.advance("48h")
+        seen = await stage.see("/settings/purge?older_than=1d")
+        form = next(one for one in seen.forms if one.method == "post" and one.action == "/settings/purge")
+        await stage.collect(2, prefix="new")
+        await stage.follow(await stage.post(form.action, form.fields))
+        left = await stage.ids()
+
+    assert left == ["new-0", "new-1"]
 
 
 async def test_letters_that_are_out_are_neither_counted_nor_removed() -> None:

@@ -19,26 +19,28 @@ from redrive.core.query import Query
 from redrive.core.stored import Count
 from redrive.door.filters import LetterFilter
 from redrive.triage import letters
-from redrive.triage.selection import in_words
+from redrive.triage.aside import aside
+from redrive.triage.selection import Selection, Wanted, in_words, select
 
 STATES = tuple(state for state in LetterState if state is not LetterState.REDRIVING)
 """The states of letters that may go: what is out is kept."""
 
 PATIENCE = timedelta(milliseconds=50)  # with what no index counts
+SEEN = 10_000  # letters of which it is noticed that they are others, or have changed
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would be removed: letters that match and failed before an instant, and how many they are."""
+    """What would be removed: letters that match and failed before an instant, and how many they are.
+
+    `token` is what the form carries, to be compared when it is sent: it names the count, if that is exact, and the
+    first letters in their versions.
+    """
 
     before: datetime
     count: Count
     words: str
-
-    @property
-    def token(self) -> str:
-        """What the form carries, to be compared when it is sent."""
-        return f"{self.count.number}{'+' if self.count.capped else ''}"
+    token: str
 
 
 @page("/settings/purge", "purge_new", may="purge")
@@ -68,7 +70,10 @@ async def _purge(visit: Visit) -> Response:
 
 async def _found(visit: Visit, chosen: LetterFilter, *, before: datetime) -> Preview:
     query = _query(chosen, before)
-    return Preview(before, await letters.count(visit.desk, query, patience=PATIENCE), in_words(query))
+    count = await letters.count(visit.desk, query, patience=PATIENCE)
+    seen = await select(visit.desk, Wanted(query=query, limit=SEEN)) if count.number else Selection((), "")
+    named = await aside(seen.rows, replace(seen, mark="").token, "" if count.capped else str(count.number))
+    return Preview(before, count, in_words(query), named)
 
 
 def _query(chosen: LetterFilter, before: datetime) -> Query:
