@@ -3,9 +3,12 @@
 import html
 import json
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from benchmarks.store.load import letters
+from benchmarks.store.reading import REDRIVE_ID
 from redrive.core.letter import DeadLetter
 
 
@@ -31,6 +34,21 @@ def _page(path: Callable[[DeadLetter], str], text: Callable[[DeadLetter], str]) 
 def _text(letter: DeadLetter) -> str:
     return f'"order": {letter.original_message_id},'
 
+
+def _hour(letter: DeadLetter) -> str:
+    begins = letter.failed_at.replace(minute=0, second=0, microsecond=0)
+    return urlencode({"from": f"{begins:{_WRITTEN}}", "to": f"{begins + timedelta(hours=1):{_WRITTEN}}"})
+
+
+def _ticked(letter: DeadLetter) -> str:
+    """This letter and those before it, as many as are on a page."""
+    last = int(letter.original_message_id)
+    first = max(last + 1 - _ON_A_PAGE, 0)
+    return urlencode([("letter_id", one.letter_id) for one in letters(first, last + 1 - first, of=last + 1)])
+
+
+_ON_A_PAGE = 50
+_WRITTEN = "%Y-%m-%dT%H:%M:%SZ"
 
 READS: Mapping[str, Read] = {
     "list of a queue": _json(
@@ -68,10 +86,19 @@ PAGES: Mapping[str, Read] = {
     "letters with a text": _page(
         lambda letter: f"/letters?{urlencode({'q': letter.letter_id})}", lambda letter: letter.letter_id
     ),
+    "letters of an hour": _page(lambda letter: f"/letters?{_hour(letter)}", lambda _: "was refused"),
+    "letters of a tenant": _page(
+        lambda letter: f"/letters?{urlencode({'tenant_id': letter.tenant_id})}", lambda letter: str(letter.tenant_id)
+    ),
     "one letter": _page(lambda letter: f"/letters/{letter.letter_id}", lambda letter: letter.original_message_id),
     "redrives": _page(lambda _: "/redrives", lambda _: "Redrives"),
+    "one redrive": _page(lambda _: f"/redrives/{REDRIVE_ID}", lambda _: REDRIVE_ID),
     "audit": _page(lambda _: "/audit", lambda _: "Audit"),
     "settings": _page(lambda _: "/settings", lambda _: "Settings"),
+    "preview: purge": _page(lambda _: "/settings/purge?older_than=1d&state=resolved", lambda _: "would go"),
+    "preview: redrive 50 letters": _page(
+        lambda letter: f"/redrives/new?{_ticked(letter)}", lambda letter: letter.queue
+    ),
     "preview: redrive a letter": _page(
         lambda letter: f"/redrives/new?letter_id={letter.letter_id}", lambda letter: letter.queue
     ),

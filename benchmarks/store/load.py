@@ -66,6 +66,7 @@ def _letter(number: int, *, share: float) -> DeadLetter:
         received_at=failed_at,
         dlq_published_at=failed_at,
         user_id=f"user-{random.randrange(5000)}",
+        tenant_id=f"tenant-{random.randrange(5000)}",
         context={"order": number},
         dlq_entry_id=f"{number}-0",
     )
