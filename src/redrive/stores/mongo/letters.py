@@ -68,13 +68,14 @@ async def get_many(shelves: Shelves, letter_ids: Sequence[str]) -> list[StoredLe
 async def select_named(shelves: Shelves, letter_ids: Sequence[str]) -> list[Selected]:
     """Letters as a selection has them, in the order asked, each once. Raises `LetterNotFound`."""
     names = [*dict.fromkeys(letter_ids)]
-    payload = {"$ne": ["$redrive.payload", None]}  # asked there: it may be large
-    fields = {**SELECTED, "redrive.edits": 1, "redrive.is_whole": payload}
+    documents = await shelves.among(LETTERS, "letter_id", texts(names), fields={**SELECTED, "redrive.edits": 1})
+    unchanged = [one["_id"] for one in documents if not one["redrive"]["edits"]]
+    empty = set[int]()
+    for start in range(0, len(unchanged), CHUNK):  # asked for there: a payload may be large
+        where = {"_id": {"$in": unchanged[start : start + CHUNK]}, "redrive.payload": None}
+        empty |= {one["_id"] for one in await shelves.many(LETTERS, where, fields={"_id": 1})}
     found = {
-        unescaped(one["letter_id"]): to_selected(one)._replace(
-            sendable=one["redrive"]["is_whole"] or one["redrive"]["edits"] > 0
-        )
-        for one in await shelves.among(LETTERS, "letter_id", texts(names), fields=fields)
+        unescaped(one["letter_id"]): to_selected(one)._replace(sendable=one["_id"] not in empty) for one in documents
     }
     for name in names:
         if name not in found:
