@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 PATIENCE = 30_000  # milliseconds: a loaded machine is no failure
+MOST_STOPS = 200  # of the Tab key on one page
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 expect.set_options(timeout=PATIENCE)
@@ -34,6 +35,18 @@ class Visitor:
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
+
+    def types(self, text: str) -> None:
+        self.page.keyboard.type(text)
+
+    def tab_to(self, wanted: Locator) -> None:
+        """Press Tab until it has the focus. Presses and types nothing else, so it must be within reach."""
+        expect(wanted).to_be_visible()
+        for _ in range(MOST_STOPS):
+            if wanted.evaluate("(one) => one === document.activeElement"):
+                return
+            self.press("Tab")
+        raise AssertionError(f"{wanted} is not reached by {MOST_STOPS} times Tab")
 
     def violations(self) -> list[str]:
         """What axe has to say against this page."""
