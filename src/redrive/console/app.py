@@ -20,7 +20,7 @@ from redrive.core.printable import printable
 from redrive.door.guard import Guard
 from redrive.door.headers import SECURITY
 from redrive.door.middleware import middleware
-from redrive.door.problems import RETRY_AFTER, shown, status_of
+from redrive.door.problems import RETRY_AFTER, next_step, shown, status_of
 from redrive.service import Service
 
 log = logging.getLogger(__name__)
@@ -94,16 +94,6 @@ async def _on_surprise(request: Request, error: Exception) -> Response:
     return response
 
 
-_NEXT = {
-    HTTPStatus.BAD_REQUEST: "Go back, mend what is named, and try again.",
-    HTTPStatus.UNAUTHORIZED: "",
-    HTTPStatus.FORBIDDEN: "Somebody with another role may do this; the token that you signed in with may not.",
-    HTTPStatus.NOT_FOUND: "It may have been purged, or the address has a mistake. Search for it among the letters.",
-    HTTPStatus.CONFLICT: "Nothing was changed. Look again at how things are now, and decide anew.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Nothing is lost. Try again in a few seconds; redrive doctor says more.",
-}
-
-
 def _trouble(request: Request, status: int, said: list[str] | tuple[str, ...]) -> Response:
     found = HTTPStatus(status)
     mistakes = [*map(shown, said)]
@@ -113,7 +103,7 @@ def _trouble(request: Request, status: int, said: list[str] | tuple[str, ...]) -
         "title": found.phrase,
         "status": found.value,
         "mistakes": mistakes,
-        "advice": _NEXT.get(found, ""),
+        "advice": next_step(found, method=request.method),
     }
     service: Service = request.app.state.service
     if caller := getattr(request.state, "caller", None):

@@ -4,6 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, JSONResponse
@@ -82,7 +83,9 @@ async def refuse(
 ) -> None:
     """Answer a request that goes no further than the door: a page for a browser, a problem for anybody else."""
     if "text/html" in Headers(scope=scope).get("accept", ""):
-        text = _PAGE.format(title=status.phrase, detail=html.escape(shown(detail)))
+        home = html.escape(quote(scope.get("root_path", "")) + "/")
+        step = _OUTSIDE if status is HTTPStatus.FORBIDDEN else next_step(status, method=scope["method"])
+        text = _PAGE.format(title=status.phrase, detail=html.escape(shown(detail)), next=html.escape(step), home=home)
         await HTMLResponse(text, status, headers)(scope, receive, send)
     else:
         await problem(status, detail, headers=headers)(scope, receive, send)
@@ -93,9 +96,40 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{title} - Redrive</title>
+<main>
 <h1>{title}</h1>
 <p>{detail}</p>
+<p>{next}</p>
+<p><a href="{home}">Overview</a></p>
+</main>
 """
+
+NEXT: Mapping[HTTPStatus, str] = {
+    HTTPStatus.BAD_REQUEST: "Go back, mend what is named, and try again.",
+    HTTPStatus.UNAUTHORIZED: "Whoever has no token gets one from an admin of this service.",
+    HTTPStatus.FORBIDDEN: "Somebody with another role may do this; the token that you signed in with may not.",
+    HTTPStatus.NOT_FOUND: "It may have been purged, or the address has a mistake. Search for it among the letters.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Go back, and use the page's own buttons.",
+    HTTPStatus.CONFLICT: "Nothing was changed. Look again at how things are now, and decide anew.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Nothing was changed. Go back and send less; the command line takes more.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Nothing was changed. Go back, make it shorter or plainer, and try again.",
+    HTTPStatus.TOO_MANY_REQUESTS: "Wait a second, and load the page again.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Try again. If it stays so, report it with what the log says.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Nothing is lost. Try again in a few seconds; redrive doctor says more.",
+}
+"""What a person who got this answer does next, in a sentence."""
+_UNSURE = "It may have been done all the same: look at how things are now, or into the audit, before you try again."
+_OUTSIDE = "Open this service at its own address on its own machine, or let an admin issue you a token."
+
+
+def next_step(status: int, *, method: str = "GET") -> str:
+    """What to do about an answer; one that nobody thought of has a sentence too.
+
+    What was to change something and had no answer may have been done: nobody is told to do it again blindly.
+    """
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and method not in ("GET", "HEAD"):
+        return _UNSURE
+    return NEXT.get(HTTPStatus(status), "Go back, and try again.")
 
 
 def status_of(error: RedriveError) -> HTTPStatus:

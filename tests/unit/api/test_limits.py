@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -11,6 +12,7 @@ from redrive.config.settings import ServiceSettings
 from redrive.core.access import Role
 from redrive.door.deadline import Deadline
 from redrive.door.limits import BURST, FullHouse, RateLimit
+from redrive.door.problems import NEXT
 from redrive.testing.clock import ManualClock
 from tests.unit.api.stage import Stage
 
@@ -85,6 +87,8 @@ async def test_a_browser_that_is_refused_at_the_door_gets_a_page() -> None:
         assert answers[-1].headers["content-type"].startswith("text/html")
         assert answers[-1].headers["retry-after"] == "1"
         assert "<h1>Too Many Requests</h1>" in answers[-1].text
+        assert NEXT[HTTPStatus.TOO_MANY_REQUESTS] in answers[-1].text
+        assert '<a href="/">Overview</a>' in answers[-1].text
 
 
 async def test_what_a_browser_is_refused_with_is_harmless() -> None:
@@ -95,6 +99,7 @@ async def test_what_a_browser_is_refused_with_is_harmless() -> None:
 
         assert answer.status_code == 403
         assert "<script>" not in answer.text
+        assert "at its own address" in answer.text
 
 
 async def test_callers_are_counted_one_by_one_once_they_are_recognised() -> None:
