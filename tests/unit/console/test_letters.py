@@ -279,7 +279,19 @@ async def test_the_list_is_fetched_again_alone() -> None:
         part = await stage.live("/letters")
 
         assert part.keys() == ["letter-1", "letter-0"]
-        assert part.headings == []
+        assert "Letters" not in part.headings
+
+
+async def test_the_count_that_redrive_all_stands_beside_and_the_way_to_older_ones_stay_fresh() -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(51)
+        before = await stage.live("/letters")
+        await stage.collect(1, prefix="late")
+
+        part = await stage.live("/letters")
+
+        assert "All that match: 52" in part.text
+        assert part.link("Older") != before.link("Older")
 
 
 async def test_no_letters_at_all_and_none_that_match_are_told_apart() -> None:

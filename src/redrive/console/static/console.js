@@ -20,12 +20,38 @@ function busy(part) {
   return typing || choosing || reading || deciding || pressing;
 }
 
+// What a person points at, has chosen or reads stays where it is, whatever comes or goes above it.
+const MARKS = "[data-key], section[aria-labelledby]";
+const markOf = (element) => element.dataset.key ?? element.getAttribute("aria-labelledby");
+
+function landmarks() {
+  const visible = (one) => { const box = one.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; };
+  const pointed = [...document.querySelectorAll(":hover")].at(-1)?.closest(MARKS);
+  const focused = document.activeElement.closest(MARKS);
+  const read = scrollY > 0 ? [...document.querySelectorAll(MARKS)].filter((one) => one.getBoundingClientRect().top >= 0) : [];
+  const found = [pointed, focused, ...read].filter((one) => one && visible(one));
+  return found.map((one) => ({ name: markOf(one), top: one.getBoundingClientRect().top }));
+}
+
+function hold(part, marks) {
+  const standing = new Map([...document.querySelectorAll(MARKS)].map((one) => [markOf(one), one]));
+  const mark = marks.find((one) => standing.has(one.name));
+  if (!mark) return;
+  const moved = () => standing.get(mark.name).getBoundingClientRect().top - mark.top;
+  // A page that is too short to be scrolled so far gets room: below, or above where what stood there is gone.
+  if (moved() > 0) document.body.style.minHeight = `${scrollY + moved() + innerHeight}px`;
+  scrollBy({ top: moved(), behavior: "instant" });
+  if (moved() < 0) part.style.paddingTop = `${-moved()}px`;
+}
+
 function replace(part, html) {
   const opened = new Set([...part.querySelectorAll("details[id][open]")].map((one) => one.id));
   const focused = part.contains(document.activeElement) ? keyOf(document.activeElement) : null;
   const chosen = part.querySelector("tr.chosen")?.dataset.key;
   const known = new Set([...part.querySelectorAll("[data-key]")].map((one) => one.dataset.key));
+  const marks = landmarks();
   const top = scrollY;
+  const sideways = [...part.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
   const fresh = new DOMParser().parseFromString(html, "text/html");
   part.replaceChildren(...fresh.body.childNodes);
   for (const id of opened) byId(id)?.setAttribute("open", "");
@@ -33,9 +59,12 @@ function replace(part, html) {
     if (known.size && !known.has(row.dataset.key)) row.classList.add("fresh");
     if (row.dataset.key === chosen) row.classList.add("chosen");
   }
-  if (focused) [...part.querySelectorAll("a, button, summary, input")].find((one) => keyOf(one) === focused)?.focus({ preventScroll: true });
-  scrollTo({ top, behavior: "instant" });
+  part.querySelectorAll(".scroll").forEach((one, place) => { one.scrollLeft = sideways[place] ?? 0; });
+  if (focused) [...part.querySelectorAll("a, button, summary, input, tr[tabindex]")].find((one) => keyOf(one) === focused)?.focus({ preventScroll: true });
   equip(part);
+  document.body.style.minHeight = part.style.paddingTop = "";
+  scrollTo({ top, behavior: "instant" });
+  hold(part, marks);
 }
 
 const keyOf = (element) => `${element.tagName} ${element.id} ${element.getAttribute("href")} ${element.getAttribute("name")} ${element.getAttribute("value")}`;
