@@ -18,7 +18,7 @@ from redrive.console import charts, clip, words
 from redrive.core.printable import printable
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 FRAGMENT = "x-fragment"

@@ -32,6 +32,7 @@ async def test_an_operation_is_one_row_with_who_what_how_many_which_and_when() -
     assert "why a test order" in which
     assert "and 2 more here" in which
     assert seen.link("letter-0") == "/letters/letter-0"
+    assert len(seen.keys()) == 1
 
 
 async def test_the_latest_is_first() -> None:

@@ -26,6 +26,19 @@ async def test_incidents_are_listed_with_what_people_ask_first() -> None:
         assert label == "Died in the last 24 hours: 2, the most in one hour: 2"
 
 
+@pytest.mark.parametrize("path", ["/", "/incidents"])
+async def test_the_chart_in_a_row_leads_to_the_table_behind_it(path: str) -> None:
+    async with ConsoleStage() as stage:
+        await stage.collect(3, fingerprint="f1")
+
+        row = next(one for one in (await stage.see(path)).root.all("tr") if "data-key" in one.attributes)
+        (link,) = [one for one in row.all("a") if one.all("svg")]
+        there = await stage.see("/incidents/f1")
+
+    assert link.attributes["href"] == "/incidents/f1#course"
+    assert [one.tag for one in there.root.walk() if one.attributes.get("id") == "course"] == ["table"]
+
+
 async def test_each_state_has_its_tab() -> None:
     async with ConsoleStage() as stage:
         for name in ("open", "muted", "resolved"):

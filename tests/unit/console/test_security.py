@@ -70,7 +70,7 @@ LEAST = {
     "POST /sign-out": None,
 }
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 ACTS = [door.removeprefix("POST ") for door in LEAST if door.startswith("POST ")]
