@@ -2,18 +2,18 @@
 
 import argparse
 import tempfile
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-from tests.browser.browsing import visiting
+from tests.browser.house import house
 from tests.browser.pages import pages
-from tests.browser.stock import stock
-from tests.e2e.serving import Shop
 from tests.servers.chromium import FLAGS, chromium
 
-WIDTHS = {"wide": (1280, 900), "narrow": (360, 740)}
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDTHS: dict[str, ViewportSize] = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 360, "height": 740}}
 
 
 def main() -> None:
@@ -23,28 +23,23 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        found = stock(str(Path(name) / "letters.db"))
-        shop = Shop(Path(name), REDRIVE_SERVICE_RATE_LIMIT="10000", REDRIVE_LOG_LEVEL="error")
-        for number in range(4):
-            shop.run("publish", "orders", f'{{"id": {number}}}')
         browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS])
-        with shop.service() as api:
-            for page, path in pages(found).items():
-                for theme in ("light", "dark"):
-                    for width, size in WIDTHS.items():
-                        if given.only and not page.startswith(given.only):
-                            continue
-                        options: Any = {
-                            "color_scheme": theme,
-                            "viewport": dict(zip(("width", "height"), size, strict=True)),
-                        }
-                        url = str(api.client.base_url).rstrip("/")
-                        with visiting(browser, url, expects_trouble=True, **options) as visitor:
-                            visitor.go(path)
-                            file = given.folder / f"{page}-{theme}-{width}.png"
-                            visitor.page.screenshot(path=file, full_page=width == "wide" and page != "letter-large")
-                            print(file)
+        with house(browser, Path(name)) as there:
+            for page, stop in pages(there.stock).items():
+                if not given.only or page.startswith(given.only):
+                    with there.at(browser, stop) as visitor:
+                        take(visitor.page, given.folder / page)
         browser.close()
+
+
+def take(page: Page, named: Path) -> None:
+    """Pictures of a page as it stands, in every look; of a long one in a narrow window only what is on top."""
+    for theme, (width, size) in product(THEMES, WIDTHS.items()):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size(size)
+        file = named.with_name(f"{named.name}-{theme}-{width}.png")
+        page.screenshot(path=file, full_page=width == "wide" and not named.name.startswith("letter-large"))
+        print(file)
 
 
 if __name__ == "__main__":

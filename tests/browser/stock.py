@@ -1,4 +1,4 @@
-"""A store with something of everything in it: incidents, letters of every state, hostile ones, a redrive that ended."""
+"""Something of everything in a store: incidents, letters of every state, a redrive that ended and a paused one."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from redrive.core.query import Query
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome, RedriveState
 from redrive.stores.sql import SqlStore
-from redrive.triage import incidents, letters, redrives
+from redrive.triage import editor, incidents, letters, redrives
 from redrive.triage.desk import Desk
 from redrive.triage.selection import Wanted, select
 
@@ -57,12 +57,14 @@ class Stock:
     """What there is, by the names that tests and pictures use."""
 
     letter: str
+    edited: str
     hostile: str
     large: str
     binary: str
     digest: str
     incident: str
     redrive: str
+    paused: str
 
 
 def stock(url: str, *, now: datetime | None = None) -> Stock:
@@ -85,31 +87,38 @@ async def _stock(url: str, *, now: datetime) -> Stock:
         await incidents.assign(desk, main.incident_id, "ann")
         await incidents.note(desk, main.incident_id, "billing deploys a fix at 09:30")
         await incidents.mute(desk, quiet.incident_id)
-        wanted = Wanted(query=Query(error_type="shop.errors.CardDeclined"))
-        plan = await redrives.plan(await select(desk, wanted), redrives.Terms(canary=(1, 5)), brokers={})
-        redrive = await redrives.create(desk, plan)
-        await _carry_out(desk, redrive.redrive_id, now=now)
+        ended = await _redrive(desk, "shop.errors.CardDeclined", steps=3, now=now)
+        await desk.store.mark(ended, RedriveState.DONE, why="", act=desk.act("redrives.end"))
+        paused = await _redrive(desk, "smtplib.SMTPServerDisconnected", steps=2, now=now)
+        await redrives.pause(desk, paused, why="until the mail server has its new certificate")
         await letters.discard(desk, await select(desk, Wanted(query=Query(error_type="shop.errors.UnknownCoupon"))))
-        first = (await letters.find(desk, Query(fingerprint=main.fingerprint), limit=1)).rows[0]
+        first, edited = (await letters.find(desk, Query(fingerprint=main.fingerprint), limit=2)).rows
+        payload = (await store.get(edited.letter_id)).letter.payload or b""
+        for currency in (b'"EUR"', b'"EUR", "rate": 0.94'):
+            await editor.edit(desk, edited.letter_id, body=payload.replace(b'"CHF"', currency))
         await letters.note(desk, first.letter_id, "the customer called")
         return Stock(
             letter=first.letter_id,
+            edited=edited.letter_id,
             hostile=hostile.letter_id,
             large=large.letter_id,
             binary=binary.letter_id,
             digest=digest.letter_id,
             incident=main.incident_id,
-            redrive=redrive.redrive_id,
+            redrive=ended,
+            paused=paused,
         )
     finally:
         await store.aclose()
 
 
-async def _carry_out(desk: Desk, redrive_id: str, *, now: datetime) -> None:
-    """Send everything, hear that it succeeded, end."""
+async def _redrive(desk: Desk, error_type: str, *, steps: int, now: datetime) -> str:
+    """Begin a redrive of all letters of a kind in three steps, send so many of these, and hear that they succeeded."""
     store = desk.store
-    redrive = await store.redrive(redrive_id)
-    for step in range(len(redrive.steps) + 1):
+    chosen = await select(desk, Wanted(query=Query(error_type=error_type)))
+    plan = await redrives.plan(chosen, redrives.Terms(canary=(1, 5)), brokers={})
+    redrive_id = (await redrives.create(desk, plan)).redrive_id
+    for step in range(steps):
         while claimed := await store.claim(redrive_id, step=step, limit=100):
             await store.sent(redrive_id, {one.letter_id: f"m-{one.letter_id[:6]}" for one in claimed}, at=now)
             outcomes = [
@@ -126,7 +135,7 @@ async def _carry_out(desk: Desk, redrive_id: str, *, now: datetime) -> None:
                 for one in claimed
             ]
             await store.collect([], outcomes)
-    await store.mark(redrive_id, RedriveState.DONE, why="", act=desk.act("redrives.end"))
+    return redrive_id
 
 
 def _everyday(now: datetime) -> Iterator[DeadLetter]:

@@ -2,64 +2,59 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import fields
+from itertools import product
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Response, expect
+from playwright.sync_api import Browser, Response, ViewportSize, expect
 
-from tests.browser.browsing import visiting
+from tests.browser.house import House, house
 from tests.browser.pages import pages
-from tests.browser.stock import Stock, stock
-from tests.e2e.serving import Shop
+from tests.browser.stock import Stock
 
-NAMES = [*pages(Stock(*[""] * 7))]
+STOPS = pages(Stock(*[""] * len(fields(Stock))))
 HEAVIEST = 150_000  # bytes, with style and script
-LOOKS = {
-    "light, wide": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
-    "dark, narrow": {"color_scheme": "dark", "viewport": {"width": 360, "height": 740}},
-}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+SIZES: tuple[ViewportSize, ...] = ({"width": 1280, "height": 900}, {"width": 360, "height": 740})
+HUGE: ViewportSize = {"width": 3840, "height": 2160}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Stock]]:
-    folder = tmp_path_factory.mktemp("console")
-    found = stock(str(folder / "letters.db"))
-    shop = Shop(folder, REDRIVE_SERVICE_RATE_LIMIT="10000", REDRIVE_LOG_LEVEL="error")
-    shop.run("publish", "orders", '{"id": 1}')
-    with shop.service() as api:
-        yield str(api.client.base_url).rstrip("/"), found
+def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house(browser, tmp_path_factory.mktemp("console")) as found:
+        yield found
 
 
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("name", NAMES)
-def test_everybody_can_use_it_and_it_fits(browser: Browser, served: tuple[str, Stock], name: str, look: str) -> None:
-    url, found = served
-    options: Any = LOOKS[look]
-    with visiting(browser, url, expects_trouble=name == "nowhere", **options) as visitor:
-        page = visitor.go(pages(found)[name])
-        assert visitor.violations() == []
-        wide, there = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert wide <= there, f"{wide} px of {there}"
+@pytest.mark.parametrize("name", STOPS)
+def test_everybody_can_use_it_and_it_fits(browser: Browser, served: House, name: str) -> None:
+    with served.at(browser, pages(served.stock)[name]) as visitor:
+        page = visitor.page
+        for scheme, size in product(SCHEMES, SIZES):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size(size)
+            assert visitor.violations() == [], (scheme, size)
+            wide, there = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert wide <= there, f"{wide} px of {there}"
         assert page.locator("h1").count() == 1
         assert page.title() != "owned"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_page_is_heavy(browser: Browser, served: tuple[str, Stock], name: str) -> None:
-    url, found = served
+@pytest.mark.parametrize("name", [name for name, stop in STOPS.items() if not stop.steps])
+def test_no_page_is_heavy(browser: Browser, served: House, name: str) -> None:
     answers: list[Response] = []
-    with visiting(browser, url, expects_trouble=name == "nowhere") as visitor:
+    stop = pages(served.stock)[name]
+    with served.visit(browser, stop) as visitor:
         visitor.page.on("response", lambda answer: answers.append(answer))  # noqa: PLW0108 - it must be a function of Python
-        visitor.go(pages(found)[name])
+        visitor.go(stop.path)
         weights = {answer.url: len(answer.body()) for answer in answers}
     assert len(weights) >= 3
     assert sum(weights.values()) < HEAVIEST, weights
 
 
-def test_what_letters_hold_is_text_everywhere(browser: Browser, served: tuple[str, Stock]) -> None:
-    url, found = served
-    with visiting(browser, url) as visitor:
+def test_what_letters_hold_is_text_everywhere(browser: Browser, served: House) -> None:
+    found = served.stock
+    with served.visit(browser) as visitor:
         for path in (f"/letters/{found.hostile}", "/letters", "/incidents", "/", "/letters?q=onerror"):
             page = visitor.go(path)
             assert page.title() != "owned"
@@ -70,13 +65,12 @@ def test_what_letters_hold_is_text_everywhere(browser: Browser, served: tuple[st
         visitor.sees("<img src=x onerror=")
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("size", SIZES)
 def test_however_long_a_name_is_its_value_can_be_read_beside_it(
-    browser: Browser, served: tuple[str, Stock], look: str
+    browser: Browser, served: House, size: ViewportSize
 ) -> None:
-    url, found = served
-    options: Any = LOOKS[look]
-    with visiting(browser, url, **options) as visitor:
+    found = served.stock
+    with served.visit(browser, viewport=size) as visitor:
         page = visitor.go(f"/letters/{found.hostile}")
         rooms = page.locator("dl.facts").evaluate_all(
             "(all) => all.map((one) => [one.clientWidth, one.scrollWidth,"
@@ -89,9 +83,9 @@ def test_however_long_a_name_is_its_value_can_be_read_beside_it(
         assert narrowest >= there / 2
 
 
-def test_a_letter_is_revealed_on_record_and_only_when_asked(browser: Browser, served: tuple[str, Stock]) -> None:
-    url, found = served
-    with visiting(browser, url) as visitor:
+def test_a_letter_is_revealed_on_record_and_only_when_asked(browser: Browser, served: House) -> None:
+    found = served.stock
+    with served.visit(browser) as visitor:
         page = visitor.go(f"/letters/{found.letter}")
         expect(page.get_by_role("main")).not_to_contain_text("@shop.example")
         page.get_by_role("button", name=re.compile("^Reveal")).click()
@@ -100,38 +94,18 @@ def test_a_letter_is_revealed_on_record_and_only_when_asked(browser: Browser, se
         visitor.sees("letters.reveal")
 
 
-def test_nothing_jumps_while_news_arrives(browser: Browser, tmp_path: Path) -> None:
-    stock(str(tmp_path / "letters.db"))
-    shop = Shop(tmp_path, REDRIVE_SERVICE_RATE_LIMIT="10000", REDRIVE_LOG_LEVEL="error")
-    watch = (
-        "window.jumped = 0; new PerformanceObserver((list) => { for (const one of list.getEntries())"
-        " if (!one.hadRecentInput) window.jumped += one.value; }).observe({type: 'layout-shift', buffered: false})"
-    )
-    with shop.service() as api, visiting(browser, str(api.client.base_url).rstrip("/")) as visitor:
-        page = visitor.go()
-        page.wait_for_load_state("networkidle")
-        page.evaluate(watch)
-        shop.run("publish", "orders", '{"id": 1}')
-        shop.env["SHOP_BROKER"] = "sqlite:///redrive.db"
-        with shop.process("worker", "first:app", "--no-collect"):
-            expect(page.locator("#live")).to_contain_text("no rate")
-        assert page.evaluate("window.jumped") < 0.01
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_it_can_be_read_on_a_very_large_screen(
-    browser: Browser, served: tuple[str, Stock], scheme: Literal["light", "dark"]
+    browser: Browser, served: House, scheme: Literal["light", "dark"]
 ) -> None:
-    url, _ = served
-    size: Any = {"width": 3840, "height": 2160}
-    with visiting(browser, url, viewport=size, color_scheme=scheme) as visitor:
+    with served.visit(browser, viewport=HUGE, color_scheme=scheme) as visitor:
         page = visitor.go("/letters")
         assert float(page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")) >= 18
 
 
-def test_a_form_is_sent_once_however_often_its_button_is_pressed(browser: Browser, served: tuple[str, Stock]) -> None:
-    url, found = served
-    with visiting(browser, url) as visitor:
+def test_a_form_is_sent_once_however_often_its_button_is_pressed(browser: Browser, served: House) -> None:
+    found = served.stock
+    with served.visit(browser) as visitor:
         page = visitor.go(f"/redrives/new?letter_id={found.letter}")
         button = page.get_by_role("button", name=re.compile("^Redrive 1 letter"))
         sent = button.evaluate(
