@@ -17,7 +17,7 @@ from redrive.brokers.rabbitmq.names import Place, check
 from redrive.brokers.rabbitmq.office import Office
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
-from redrive.core.errors import BrokerError, ConfigError
+from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError
 from redrive.core.message import Message
 from redrive.core.outcome import (
     ACK,
@@ -71,8 +71,10 @@ class Settler:
             claimed[id(hold)] = number
             if item.outcome is ACK and item.output is None and item.report is None:
                 acked.append(hold)
+            elif isinstance(step := await self._planned(item, hold), Step):
+                steps[number] = step
             else:
-                steps[number] = await self._step(item, hold)
+                answers[number] = step
         if acked:
             await self._ack(acked)
         if steps:
@@ -104,7 +106,7 @@ class Settler:
         for step in steps:
             refused = [why for why in [next(refusals) for _ in step.postings] if why is not None]
             if refused:
-                answers.append(Settled(SettleStatus.REFUSED, str(refused[0])))
+                answers.append(_refusal(refused[0]))
             elif not step.hold.is_ours:
                 step.hold.is_lost = True
                 answers.append(LOST)
@@ -122,6 +124,15 @@ class Settler:
         await self._office.link.ack([hold.tag for hold in holds])
         for hold in holds:
             self._freed(hold.consumer)
+
+    async def _planned(self, item: Settlement, hold: Hold) -> Step | Settled:
+        """The step, or its refusal if its own place cannot be begun: that is not the others' business."""
+        try:
+            return await self._step(item, hold)
+        except BrokerUnavailable:
+            raise
+        except (BrokerError, ConfigError) as error:
+            return _refusal(error)
 
     async def _step(self, item: Settlement, hold: Hold) -> Step:
         now, entry, topology = self._office.clock.now(), hold.entry, self._office.topology
@@ -186,6 +197,11 @@ class Settler:
             raise
         self._office.hands.let_go(hold)
         await self._office.link.ack([hold.tag])
+
+
+def _refusal(error: Exception) -> Settled:
+    """The answer for what was refused. The error's type comes first: by that refusals are counted."""
+    return Settled(SettleStatus.REFUSED, f"{type(error).__name__}: {error}")
 
 
 def _answer(hold: Hold) -> Settled | None:
