@@ -1,6 +1,10 @@
 """Settling many at once: what one of them meets on its way is not the others' business."""
 
+from asyncio import gather
+
+from redrive.brokers.rabbitmq.link import Posting
 from redrive.brokers.rabbitmq.names import fan_of
+from redrive.brokers.rabbitmq.parcel import write
 from redrive.core.message import Message
 from redrive.core.outcome import Settlement, SettleStatus
 from tests.rabbitmq.conftest import Scene
@@ -22,3 +26,21 @@ async def test_an_output_that_has_no_way_to_its_queue_is_refused_and_the_rest_go
     assert [answer.status for answer in answers] == [SettleStatus.DONE, SettleStatus.REFUSED, SettleStatus.DONE]
     assert "inequivalent" in answers[1].why
     assert (await scene.broker.depth(scene.queue, group="shop")).in_flight == 1
+
+
+async def test_of_two_copies_of_one_message_the_one_that_no_queue_takes_is_refused(scene: Scene) -> None:
+    await scene.publish(b"so that the queue is there")
+    parcel = write(Message("one", scene.queue, b"body"))
+    postings = [Posting("", queue, parcel) for queue in (scene.queue, "nowhere", scene.queue, "nowhere")]
+    answers = await scene.broker._office.link.publish(postings)  # noqa: SLF001
+
+    assert [answer is None for answer in answers] == [True, False, True, False]
+
+
+async def test_two_who_write_copies_of_one_message_at_the_same_time_are_told_apart(scene: Scene) -> None:
+    await scene.publish(b"so that the queue is there")
+    link = scene.broker._office.link  # noqa: SLF001
+    parcel = write(Message("one", scene.queue, b"body"))
+    answers = await gather(*(link.publish([Posting("", queue, parcel)]) for queue in ("nowhere", scene.queue) * 5))
+
+    assert [answer is None for (answer,) in answers] == [False, True] * 5

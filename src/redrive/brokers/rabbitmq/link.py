@@ -7,7 +7,7 @@ held something must hear of it. Every call has an end: a server that does not an
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
@@ -22,6 +22,7 @@ from aiormq.exceptions import (
 
 from redrive.brokers.rabbitmq.address import Address
 from redrive.brokers.rabbitmq.channels import is_open
+from redrive.brokers.rabbitmq.endings import cancel, close, end_of, looked_at
 from redrive.brokers.rabbitmq.errors import GONE, REFUSED, is_from_server, is_missing, translate
 from redrive.brokers.rabbitmq.parcel import Parcel
 from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound
@@ -69,6 +70,8 @@ class Link:
         self._opening: asyncio.Task[AbstractConnection] | None = None
         self._publisher: AbstractChannel | None = None
         self._asker: AbstractChannel | None = None
+        self._on_the_way: set[str | None] = set()  # ids of what is not confirmed yet
+        self._arrived = asyncio.Event()  # set, and replaced, when some of it is
         self._one_opens, self._one_asks = asyncio.Lock(), asyncio.Lock()
         self.is_closed = False
         self.missing: Callable[[], None] = lambda: None  # called when something that was begun is not there
@@ -86,7 +89,7 @@ class Link:
             self._forget("the connection has ended")
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(_looked_at)
+            self._opening.add_done_callback(looked_at)
         opening = self._opening
         await asyncio.wait([opening])
         if opening.cancelled():
@@ -129,7 +132,7 @@ class Link:
         """
         asked = self._connection
         task = asyncio.ensure_future(call)
-        task.add_done_callback(_looked_at)
+        task.add_done_callback(looked_at)
         await asyncio.wait([task], timeout=PATIENCE.total_seconds())
         if not task.done():
             if self._connection is asked:
@@ -158,8 +161,8 @@ class Link:
         Raises `BrokerUnavailable` if it is not known of some whether they were written.
         """
         answers: list[BrokerError | None] = []
-        for start in range(0, len(postings), _AT_ONCE):
-            answers += await self._publish(postings[start : start + _AT_ONCE])
+        for batch in _batches(postings):
+            answers += await self._publish(batch)
         return answers
 
     async def publish_all(self, postings: Sequence[Posting]) -> None:
@@ -187,6 +190,19 @@ class Link:
         return answers
 
     async def _try(self, postings: Sequence[Posting]) -> list[BaseException | None]:
+        """How each of them ended. The client knows by its id what comes back: one of an id is on its way at a time."""
+        ids = {posting.parcel.properties.message_id for posting in postings}
+        while not self._on_the_way.isdisjoint(ids):
+            await self._arrived.wait()
+        self._on_the_way |= ids
+        try:
+            return await self._send_off(postings)
+        finally:
+            self._on_the_way -= ids
+            self._arrived.set()
+            self._arrived = asyncio.Event()
+
+    async def _send_off(self, postings: Sequence[Posting]) -> list[BaseException | None]:
         channel = await self._publishing()
         calls = [
             channel.basic_publish(  # type: ignore[call-arg] # its port does not know `wait`, it does
@@ -203,14 +219,14 @@ class Link:
         try:
             _, late = await asyncio.wait(tasks, timeout=PATIENCE.total_seconds())
         except asyncio.CancelledError:
-            _cancel(tasks)
+            cancel(tasks)
             raise
         if late:
-            _cancel(late)
+            cancel(late)
             async with self.for_a_moment():
                 pass  # the server is there, or this raises: it is the queue that does not answer
         return [
-            _unconfirmed(posting) if task in late else _end_of(task)
+            _unconfirmed(posting) if task in late else end_of(task)
             for task, posting in zip(tasks, postings, strict=True)
         ]
 
@@ -305,7 +321,7 @@ class Link:
         if connection is None:
             return
         self._forget(why)
-        asyncio.ensure_future(_close(connection)).add_done_callback(_looked_at)
+        asyncio.ensure_future(close(connection)).add_done_callback(looked_at)
 
     def _forget(self, why: str) -> None:
         self._connection = self._publisher = self._asker = None
@@ -320,28 +336,24 @@ class Link:
             self._opening.cancel()
         connection, self._connection = self._connection, None
         if connection is not None:
-            await _close(connection)
+            await close(connection)
 
 
-def _looked_at(task: asyncio.Future[Any]) -> None:
-    """What nobody waits for any more may fail in peace."""
-    if not task.cancelled():
-        task.exception()
+def _batches(postings: Sequence[Posting]) -> Iterator[Sequence[Posting]]:
+    """As many at a time as may be on their way, and none twice among them."""
+    start, ids = 0, set[str | None]()
+    for number, posting in enumerate(postings):
+        name = posting.parcel.properties.message_id
+        if number - start == _AT_ONCE or name in ids:
+            yield postings[start:number]
+            start, ids = number, set()
+        ids.add(name)
+    if start < len(postings):
+        yield postings[start:]
 
 
 def _is_down(connection: AbstractConnection) -> bool:
     return connection.is_closed or not connection.is_opened
-
-
-def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    for task in tasks:
-        task.add_done_callback(_looked_at)
-        task.cancel()
-
-
-def _end_of(task: asyncio.Future[Any]) -> BaseException | None:
-    """How a call failed, if it did. What waits on a connection that ends is cancelled by the client."""
-    return asyncio.CancelledError() if task.cancelled() else task.exception()
 
 
 def _unconfirmed(posting: Posting) -> BrokerError:
@@ -350,10 +362,3 @@ def _unconfirmed(posting: Posting) -> BrokerError:
         f"rabbitmq: {posting.routing_key!r} has confirmed nothing within {PATIENCE.total_seconds():.0f} s, and the "
         "server is there: has this queue a leader?"
     )
-
-
-async def _close(connection: AbstractConnection) -> None:
-    closing = asyncio.ensure_future(connection.close())
-    closing.add_done_callback(_looked_at)
-    await asyncio.wait([closing], timeout=5)
-    closing.cancel()
