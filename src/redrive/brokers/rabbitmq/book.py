@@ -31,6 +31,7 @@ class Book:
         self._follower = Follower(Stream(link, BOOK), link, self._hear)
         self._queues: dict[str, Facts] = {}
         self._holds: dict[Place, set[int]] = {}
+        self._pauses: dict[Place, str] = {}
 
     async def open(self) -> None:
         """Read what is written."""
@@ -69,6 +70,15 @@ class Book:
         if number not in self._holds.get(place, ()):
             await self._follower.tell({"queue": place.queue, "group": place.group, "hold": number})
 
+    async def enter_pause(self, place: Place, why: str) -> None:
+        """Write down why a group is paused. Whether it is says its queue, which nobody may take from to read it."""
+        await self.open()
+        await self._follower.tell({"queue": place.queue, "group": place.group, "paused": why})
+
+    def why_paused(self, place: Place) -> str:
+        """Why a group was paused last."""
+        return self._pauses.get(place, "")
+
     async def aclose(self) -> None:
         await self._follower.aclose()
 
@@ -76,6 +86,8 @@ class Book:
         queue = record["queue"]
         if "hold" in record:
             self._holds.setdefault(Place(queue, record["group"]), set()).add(record["hold"])
+        elif "paused" in record:
+            self._pauses[Place(queue, record["group"])] = record["paused"]
         elif "incarnation" in record:
             self._queues.setdefault(queue, Facts(record["incarnation"]))
         else:

@@ -109,7 +109,8 @@ class RabbitBroker:
             async with self._office.link.for_a_moment() as channel:
                 await self._office.link.ask(channel.queue_purge(place.paused))
             return
-        parcel = Parcel(why.encode(), Basic.Properties(delivery_mode=2, message_id=new_id()))
+        await self._office.book.enter_pause(place, why)
+        parcel = Parcel(b"", Basic.Properties(delivery_mode=2, message_id=new_id()))
         await self._office.link.publish_all([Posting("", place.paused, parcel)])
 
     async def free(self, queue: str, *, group: str) -> int:

@@ -52,12 +52,7 @@ async def reason(office: Office, place: Place) -> str | None:
     """Why a group is paused, if it is."""
     if not place.group or not await office.link.count(place.paused):
         return None
-    async with office.link.for_a_moment() as channel:
-        found = await office.link.get(channel, place.paused)
-    if found is None:
-        return None
-    await office.link.back_in(place.paused)
-    return found.body.decode()
+    return office.book.why_paused(place)
 
 
 async def _look(office: Office, name: str, place: Place) -> _Queue:
