@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import aiormq
@@ -15,6 +16,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.event import Event
 from redrive.core.message import Message
 from redrive.core.ports import Options, Subscription
+from redrive.testing.conformance.bench import Bench, BrokerUnderTest
 from tests.servers.jumping_time import JumpingClock
 from tests.servers.rabbitmq import RabbitServer
 
@@ -61,6 +63,14 @@ async def scene(jumping_rabbitmq: tuple[RabbitServer, JumpingClock]) -> AsyncIte
     yield Scene(broker, clock, server.url, await connection.channel(), events)
     await connection.close()
     await broker.aclose()
+
+
+@pytest.fixture
+def bench(scene: Scene) -> Bench:
+    """The verbs of the suite, on the queue of the scene."""
+    never: Any = None
+    under_test = BrokerUnderTest(broker=scene.broker, clock=scene.clock, elapse=never, reopen=never)
+    return Bench(under_test, queue=scene.queue)
 
 
 class _Sink:

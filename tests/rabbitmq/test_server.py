@@ -4,23 +4,14 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from aiormq.abc import AbstractChannel
 
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.topology import LAST_WORD, QUORUM
 from redrive.core.event import BrokerFaulted
 from redrive.core.outcome import RetryLater, Settlement, SettleStatus
-from redrive.testing.conformance.bench import Bench, BrokerUnderTest
+from redrive.testing.conformance.bench import Bench
 from tests.rabbitmq.conftest import PATIENCE, Scene
-
-
-@pytest.fixture
-def bench(scene: Scene) -> Bench:
-    """The verbs of the suite, on the queue of the scene."""
-    never: Any = None
-    under_test = BrokerUnderTest(broker=scene.broker, clock=scene.clock, elapse=never, reopen=never)
-    return Bench(under_test, queue=scene.queue)
 
 
 async def ready(channel: AbstractChannel, queue: str) -> int:

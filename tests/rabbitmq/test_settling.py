@@ -1,12 +1,16 @@
 """Settling many at once: what one of them meets on its way is not the others' business."""
 
 from asyncio import gather
+from typing import Any
 
 from redrive.brokers.rabbitmq.link import Posting
 from redrive.brokers.rabbitmq.names import fan_of
 from redrive.brokers.rabbitmq.parcel import write
+from redrive.core.duration import NOW
 from redrive.core.message import Message
 from redrive.core.outcome import Settlement, SettleStatus
+from redrive.core.place import DeadLetterPlace
+from redrive.testing.conformance.bench import Bench
 from tests.rabbitmq.conftest import Scene
 
 
@@ -44,3 +48,14 @@ async def test_two_who_write_copies_of_one_message_at_the_same_time_are_told_apa
     answers = await gather(*(link.publish([Posting("", queue, parcel)]) for queue in ("nowhere", scene.queue) * 5))
 
     assert [answer is None for (answer,) in answers] == [False, True] * 5
+
+
+async def test_what_was_held_and_set_free_is_no_suspect(scene: Scene, bench: Bench) -> None:
+    worker: Any = await scene.worker(dlq=DeadLetterPlace(enabled=False, off="hold"))
+    await scene.publish(b"1")
+    await worker.settle([bench.give_up(await scene.take(worker), worker)])
+    freed = await scene.broker.free(scene.queue, group="shop")
+    await scene.broker.depth(scene.queue, group="shop")  # a look: it comes again
+
+    assert freed == 1
+    assert [each.message.body for each in await worker.fetch(1, wait=NOW)] == [b"1"]

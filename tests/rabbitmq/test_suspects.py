@@ -14,14 +14,17 @@ from redrive.core.ports import Options
 from tests.rabbitmq.conftest import PATIENCE, Scene
 
 
-async def gone_with_a_message(scene: Scene) -> None:
-    """A process takes a message and its connection ends with it."""
+async def gone_with_a_message(scene: Scene, *, given_back: DeliveredMessage | None = None) -> None:
+    """A process takes a message and its connection ends with it; just before, somebody gives another one back."""
     process = RabbitBroker(scene.url, clock=scene.clock)
     worker = await process.subscribe(scene.queue, group="shop", options=Options(owner="dead"))
     await scene.publish(b"begun")
     assert await worker.fetch(1, wait=PATIENCE)
+    if given_back is not None:
+        await scene.channel.basic_nack(given_back.delivery_tag or 0)
+        await scene.channel.flow(active=True)
     await process.aclose()
-    await scene.broker._office.link.back_in(scene.queue)  # noqa: SLF001
+    await scene.broker._office.link.back_in(scene.queue, 1 if given_back is None else 2)  # noqa: SLF001
 
 
 async def test_what_was_handed_out_comes_by_no_fetch_that_does_not_wait(scene: Scene) -> None:

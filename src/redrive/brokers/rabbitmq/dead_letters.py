@@ -15,7 +15,7 @@ from aiormq.abc import DeliveredMessage
 from redrive.brokers.dlq_entry import as_send_back
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.letters import letter_of, letter_parcel, message_of
-from redrive.brokers.rabbitmq.link import tag_of
+from redrive.brokers.rabbitmq.link import behind, tag_of
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.returning import send_back
@@ -114,6 +114,7 @@ class RabbitDeadLetters:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._back_in, found)
             channel = await stack.enter_async_context(self._office.link.for_a_moment())
+            stack.push_async_callback(self._office.link.give_all_back, channel)
 
             async def entries() -> AsyncIterator[_Found]:
                 alike: Counter[str] = Counter()
@@ -127,8 +128,10 @@ class RabbitDeadLetters:
             yield entries()
 
     async def _back_in(self, found: Sequence[_Found]) -> None:
+        """Wait until those that stay are there again, with those that nobody got to."""
         if left := sum(not each.is_gone for each in found):
-            await self._office.link.back_in(self._name, left)
+            untaken = sum(behind(each.taken) for each in found[-1:] if each.taken is not None)
+            await self._office.link.back_in(self._name, left + untaken)
 
     async def _none(self) -> AsyncIterator[_Found]:
         return

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from redrive.brokers.rabbitmq.entry import Entry, entry_in
+from redrive.brokers.rabbitmq.link import behind
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.office import Office
 from redrive.core.errors import QueueNotFound
@@ -56,16 +57,21 @@ async def reason(office: Office, place: Place) -> str | None:
 
 
 async def _look(office: Office, name: str, place: Place) -> _Queue:
-    """The first message of a queue goes back as it was: nobody has begun with it."""
-    count = await office.link.count(name)
-    if not count:
+    """The first message of a queue goes back as it was: nobody has begun with it.
+
+    With it the server says how many are behind it: in their turn, after all that was given back before.
+    """
+    try:
+        async with office.link.for_a_moment() as channel:
+            found = await office.link.get(channel, name)
+            if found is None:
+                return _Queue()
+            await office.link.give_all_back(channel)
+    except QueueNotFound:
         return _Queue()
-    async with office.link.for_a_moment() as channel:
-        found = await office.link.get(channel, name)
-    if found is None:
-        return _Queue(count)
-    await office.link.back_in(name)
-    return _Queue(count, entry_in(found, queue=place.queue, now=office.clock.now()))
+    length = behind(found) + 1
+    await office.link.back_in(name, length)
+    return _Queue(length, entry_in(found, queue=place.queue, now=office.clock.now()))
 
 
 async def _nothing() -> int:

@@ -38,11 +38,12 @@ class Entry:
     due_at: datetime | None = None
     until: datetime | None = None
     mark: Mark | None = None
+    turn: int = 0
 
     @property
     def key(self) -> str:
-        """A name for this copy: every attempt has another."""
-        return f"{self.message.id}/{self.generation}.{self.failures}.{self.crashes}"
+        """A name for this copy: every attempt has another, also one that counts from the beginning again."""
+        return f"{self.message.id}/{self.generation}.{self.turn}.{self.failures}.{self.crashes}"
 
     def failed(self, attempt: Attempt | None, *, trail: bytes, due_at: datetime) -> "Entry":
         """The same after one more failed attempt."""
@@ -79,7 +80,16 @@ class Entry:
 
     def begun_again(self) -> "Entry":
         """The same with all its attempts before it; the trail remembers the earlier ones."""
-        return replace(self, failures=0, crashes=0, first_attempt_at=None, due_at=None, until=None, mark=None)
+        return replace(
+            self,
+            failures=0,
+            crashes=0,
+            first_attempt_at=None,
+            due_at=None,
+            until=None,
+            mark=None,
+            turn=self.turn + 1,
+        )
 
     def delivery(self, group: str, *, now: datetime, token: object, alone: bool = False) -> Delivery:
         """What a worker gets."""
@@ -112,6 +122,7 @@ class Entry:
             "generation": self.generation,
             "letter": self.letter_id,
             "attempts": self.attempts_allowed,
+            "turn": self.turn,
             "alone": self.mark and [self.mark.owner, to_micros(self.mark.since), to_micros(self.mark.until)],
         }
         told = json.dumps({name: value for name, value in state.items() if value}, separators=(",", ":"))
@@ -147,6 +158,7 @@ def entry_of(found: Read) -> Entry:
         due_at=_instant(state.get("due")),
         until=_instant(state.get("until")),
         mark=Mark(mark[0], from_micros(mark[1]), from_micros(mark[2])) if mark else None,
+        turn=state.get("turn", 0),
     )
 
 

@@ -187,9 +187,8 @@ class Intake:
             batch = [*self.ready, *self._doubtful]
             self.ready.clear()
             self._doubtful.clear()
-            await self._give_back(batch)
             if batch:
-                await self._link.back_in(self.source, len(batch))
+                await self._link.put_back({self.source: [tag_of(each) for each in batch]})
 
     async def _give_back(self, batch: list[DeliveredMessage]) -> None:
         """Back into the queue: nobody has begun with them."""

@@ -59,6 +59,11 @@ def tag_of(delivered: DeliveredMessage) -> Tag:
     return Tag(delivered.channel, delivered.delivery_tag or 0)
 
 
+def behind(got: DeliveredMessage) -> int:
+    """How many were in the queue behind a message that was got."""
+    return getattr(got.delivery, "message_count", None) or 0
+
+
 class Link:
     """One connection of a process. Belongs to one event loop. `lost_at` is when the last one broke."""
 
@@ -261,11 +266,17 @@ class Link:
                 return None
         return (ok.consumer_count if consumers else ok.message_count) or 0
 
-    async def back_in(self, name: str, number: int = 1) -> None:
-        """Wait until what was given back to a queue can be counted there, unless others are quicker to take it."""
+    async def back_in(self, name: str, number: int) -> None:
+        """Wait until a queue has so many, what was given back among them, unless others are quicker to take it.
+
+        The server counts what it has carried out; what it is about to put back comes later.
+        """
+        last = 0
         for _ in range(_LOOKS):
-            if (await self.count(name) or 0) >= number:
+            found = await self.count(name) or 0
+            if found >= number or found < last:
                 return
+            last = found
             await asyncio.sleep(_LOOK)
 
     @asynccontextmanager
@@ -288,6 +299,23 @@ class Link:
     async def give_back(self, deliveries: Iterable[Tag]) -> None:
         """Put messages back into their queues. Nobody answers that: if it does not arrive, they are there anyway."""
         await self._send(deliveries, back=True)
+
+    async def give_all_back(self, channel: AbstractChannel) -> None:
+        """Put back what was got on a channel and not acked: before its end, which does so at a time of the server's."""
+        if is_open(channel):
+            with contextlib.suppress(*GONE):
+                await channel.basic_nack(0, multiple=True, wait=False)
+
+    async def put_back(self, deliveries: Mapping[str, Sequence[Tag]]) -> None:
+        """Put messages back, by their queues; return when they can be counted there, if the server counts now."""
+        before: dict[str, int] = {}
+        for name in deliveries:
+            with contextlib.suppress(BrokerError):
+                before[name] = await self.count(name) or 0
+        for name, tags in deliveries.items():
+            await self.give_back(tags)
+            if name in before:
+                await self.back_in(name, before[name] + len(tags))
 
     async def _send(self, deliveries: Iterable[Tag], *, back: bool) -> None:
         """Without the client's own waiting: it waits for ever for a connection that has just ended."""

@@ -3,7 +3,6 @@
 A process that dies between the two leaves both: the copy and the message. What has one key is one.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -181,11 +180,12 @@ class Settler:
         for hold in holds:
             hold.is_lost = True
             self._office.hands.let_go(hold)
-        await self._office.link.give_back([hold.tag for hold in holds])
+        sources = dict.fromkeys(hold.source for hold in holds)
+        await self._office.link.put_back(
+            {source: [hold.tag for hold in holds if hold.source == source] for source in sources}
+        )
         for hold in holds:
             self._freed(hold.consumer)
-        for source, number in Counter(hold.source for hold in holds).items():
-            await self._office.link.back_in(source, number)
 
     async def to_suspects(self, hold: Hold, entry: Entry) -> None:
         """Move what nobody is heard of any more to the suspects."""
