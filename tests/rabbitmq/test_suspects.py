@@ -9,7 +9,9 @@ from aiormq.abc import DeliveredMessage
 
 from redrive.brokers.rabbitmq import RabbitBroker
 from redrive.brokers.rabbitmq.judging import Judge
+from redrive.brokers.rabbitmq.names import Place
 from redrive.core.duration import NOW
+from redrive.core.outcome import Settlement
 from redrive.core.ports import Options
 from tests.rabbitmq.conftest import PATIENCE, Scene
 
@@ -49,6 +51,51 @@ async def test_what_was_handed_out_comes_by_no_fetch_that_waits(scene: Scene) ->
 
     suspect = await worker.fetch_suspect()
     assert suspect is not None
+
+
+async def test_what_waited_long_for_a_worker_with_a_free_lane_is_still_a_suspect(scene: Scene) -> None:
+    worker = await scene.worker()
+    assert not await worker.fetch(1, wait=NOW)
+    await gone_with_a_message(scene)
+    scene.clock.advance(timedelta(minutes=20))  # it was paused, or all its lanes were busy
+
+    assert not await worker.fetch(10, wait=NOW)
+    assert await worker.fetch_suspect()
+
+
+async def test_what_waited_long_behind_another_that_came_again_is_still_a_suspect(scene: Scene) -> None:
+    worker = await scene.worker()
+    assert not await worker.fetch(1, wait=NOW)
+    await scene.publish(b"looked at")
+    looked_at = await scene.channel.basic_get(scene.queue)
+    await gone_with_a_message(scene, given_back=looked_at)
+    for _ in range(2):
+        scene.clock.advance(timedelta(minutes=8))
+        taken = await worker.fetch(1, wait=NOW)
+        assert b"begun" not in [each.message.body for each in taken]
+        await worker.settle([Settlement(each) for each in taken])
+
+    assert await worker.fetch_suspect()
+
+
+async def test_a_suspect_that_waited_long_has_still_crashed_its_worker(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = await scene.worker()
+    assert await worker.fetch_suspect() is None
+    await gone_with_a_message(scene)
+    assert not await worker.fetch(1, wait=NOW)
+    process = RabbitBroker(scene.url, clock=scene.clock)
+    alone = await process.subscribe(scene.queue, group="shop", options=Options(owner="dead"))
+    assert await alone.fetch_suspect()
+    await process.aclose()
+    monkeypatch.setattr("redrive.brokers.rabbitmq.suspects.is_dead", lambda _: True)
+    await scene.broker._office.link.back_in(Place(scene.queue, "shop").suspects, 1)  # noqa: SLF001
+    scene.clock.advance(timedelta(minutes=20))
+    suspect = await worker.fetch_suspect()
+
+    assert suspect is not None
+    assert suspect.crashes == 1
 
 
 async def test_what_somebody_only_looked_at_is_no_suspect(scene: Scene) -> None:

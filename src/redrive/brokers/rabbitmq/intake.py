@@ -81,6 +81,7 @@ class Intake:
             await self._judged()
             while len(self.ready) < limit:
                 found = await self._link.get(channel, self.source)
+                self._judge.has_come(found)
                 if found is None:
                     return
                 innocent = (await self._judge.judge([found]))[0] if self._judge.is_doubtful(found) else [found]
@@ -100,6 +101,11 @@ class Intake:
         """Nobody waits any more."""
         if self._linger is None and (self.ready or self._doubtful or self._is_consuming()):
             self._linger = asyncio.get_running_loop().call_later(_LINGER, self._nobody_came)
+
+    def nothing_came(self) -> None:
+        """A worker has waited for a while: what a consumer with credit is not sent is not there."""
+        if self._is_consuming() and self._credit and not (self.ready or self._doubtful or self._judged_now):
+            self._judge.has_come(None)
 
     def freed(self, consumer: str | None) -> None:
         """A message that came by this consumer is settled: the server may send it another one."""
@@ -140,6 +146,7 @@ class Intake:
             await self._link.ask(delivered.channel.basic_cancel(stranger))
             await self._give_back([delivered])
             return
+        self._judge.has_come(delivered)
         if self._judge.is_doubtful(delivered):
             self._doubtful.append(delivered)
             if self._judging is None:

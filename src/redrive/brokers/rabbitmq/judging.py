@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from aiormq.abc import DeliveredMessage
 
@@ -17,11 +18,21 @@ from redrive.core.ports import Options
 class Judge:
     """Decides for one worker of a group."""
 
+    _clear_at: datetime | None = None
+
     def __init__(self, office: Office, place: Place, *, source: str, options: Options) -> None:
         self._office = office
         self._place = place
         self._source = source
         self._options = options
+
+    def has_come(self, delivered: DeliveredMessage | None) -> None:
+        """Take note of what the queue had to give, if anything.
+
+        What was given back comes first: while something new comes, or nothing, nothing waits that comes again.
+        """
+        if delivered is None or not delivered.redelivered:
+            self._clear_at = self._office.clock.now()
 
     def is_doubtful(self, delivered: DeliveredMessage) -> bool:
         """Whether it cannot be handed out as it is."""
@@ -64,7 +75,7 @@ class Judge:
         self, again: Sequence[tuple[DeliveredMessage, Entry]]
     ) -> tuple[list[DeliveredMessage], list[tuple[DeliveredMessage, Posting]]]:
         """Those with which nobody had begun; and the suspects, with the way to their queue."""
-        workers = (await self._office.notes(self._place).workers()).values()
+        workers = (await self._office.notes(self._place).workers(clear_at=self._clear_at)).values()
         begun = {key for worker in workers for key in worker.taken}
         ours = self._office.hands.broken(self._place, self._options.owner)
         innocent, suspects = [], []

@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 import aiormq
@@ -65,7 +65,7 @@ def behind(got: DeliveredMessage) -> int:
 
 
 class Link:
-    """One connection of a process. Belongs to one event loop. `lost_at` is when the last one broke."""
+    """One connection of a process. Belongs to one event loop."""
 
     def __init__(self, address: Address, *, clock: Clock, sink: EventSink | None = None) -> None:
         self.address = address
@@ -80,9 +80,6 @@ class Link:
         self._one_opens, self._one_asks = asyncio.Lock(), asyncio.Lock()
         self.is_closed = False
         self.missing: Callable[[], None] = lambda: None  # called when something that was begun is not there
-        self.lost_at: datetime | None = None
-        self.opened = 0
-        self.opened_at = clock.now()
 
     async def connection(self) -> AbstractConnection:
         """The connection, opened if there is none. Raises `BrokerUnavailable`, or `BrokerError` if it is refused."""
@@ -110,8 +107,6 @@ class Link:
         finally:
             self._opening = None
         self._connection = connection
-        self.opened += 1
-        self.opened_at = self.clock.now()
         return connection
 
     async def channel(self, *, confirms: bool = False) -> AbstractChannel:
@@ -353,7 +348,6 @@ class Link:
 
     def _forget(self, why: str) -> None:
         self._connection = self._publisher = self._asker = None
-        self.lost_at = self.clock.now()
         if not self.is_closed:
             self.tell("connection", why)
 

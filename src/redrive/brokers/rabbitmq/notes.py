@@ -21,7 +21,7 @@ from redrive.core.ports import Alive, Options
 
 HEARD_OF: Final = timedelta(seconds=30)
 NEVER: Final = from_micros(0)
-_REACH: Final = timedelta(minutes=5)
+_REACH: Final = timedelta(minutes=5)  # longer than a server needs to notice that a worker is gone
 _KEPT: Final[Mapping[str, Any]] = {
     "x-queue-type": "stream",
     "x-max-length-bytes": 8_000_000,
@@ -96,11 +96,12 @@ class Notes:
         """Write down that a worker has left."""
         await self._alive.append(self._said("bye", options))
 
-    async def workers(self) -> Mapping[str, Worker]:
-        """What every worker has said, by owner. A process that has just begun reads all that is kept."""
-        now, lost_at = self._link.clock.now(), self._link.lost_at
-        began = self._link.opened == 1 and now - self._link.opened_at < _REACH
-        since = None if began else min(now, lost_at or now) - _REACH
+    async def workers(self, *, clear_at: datetime | None) -> Mapping[str, Worker]:
+        """What every worker has said, by owner, as far back as it matters.
+
+        At `clear_at` nothing waited that comes again: who has not seen that yet reads all that is kept.
+        """
+        since = None if clear_at is None else clear_at - _REACH
         found: dict[str, Worker] = {}
         for record in await self._stream.read(since=since):
             owner = record["owner"]

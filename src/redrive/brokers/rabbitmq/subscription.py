@@ -91,7 +91,8 @@ class RabbitSubscription:
             now = clock.now()
             if now >= ends_at:
                 return ()
-            await self._news(min(ends_at - now, _LOOK))
+            if not await self._news(min(ends_at - now, _LOOK)) and ends_at - now >= _LOOK:
+                intake.nothing_came()
 
     async def _handed_out(self, limit: int) -> Sequence[Delivery]:
         self._handing = asyncio.ensure_future(self._hand_out(limit))
@@ -110,12 +111,13 @@ class RabbitSubscription:
         self._office.link.missing()
         await _finish(self._office.topology.group(self.place, moves=self._options.moves))
 
-    async def _news(self, wait: timedelta) -> None:
-        """Wait until something has come, or for so long."""
+    async def _news(self, wait: timedelta) -> bool:
+        """Wait until something has come, or for so long; whether it has."""
         bell = asyncio.ensure_future(self.intake.bell.wait())
         time = asyncio.ensure_future(self._office.clock.sleep(wait))
         try:
             await asyncio.wait([bell, time], return_when=asyncio.FIRST_COMPLETED)
+            return bell.done()
         finally:
             bell.cancel()
             time.cancel()

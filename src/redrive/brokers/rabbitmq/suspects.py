@@ -31,6 +31,7 @@ class Suspects:
         self._office = office
         self._place = place
         self._options = options
+        self._clear_at: datetime | None = None
 
     async def waiting(self) -> int:
         """How many wait."""
@@ -43,7 +44,8 @@ class Suspects:
             entry = entry_now(found, self._place, self._office)
             mark = entry.mark
             if mark is None and found.redelivered:
-                worker = self._runner_of(entry, await self._office.notes(self._place).workers())
+                workers = await self._office.notes(self._place).workers(clear_at=self._clear_at)
+                worker = self._runner_of(entry, workers)
                 if worker is not None and self._may_be_alive(worker):
                     await link.give_back([tag_of(found)])
                     return None
@@ -53,6 +55,7 @@ class Suspects:
                 continue
             await self._office.notes(self._place).write("alone", self._options, keys=[entry.key])
             return self._hold(found, entry)
+        self._clear_at = self._office.clock.now()
         return None
 
     def marked(self, hold: Hold, now: datetime) -> Entry:
