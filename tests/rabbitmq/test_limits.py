@@ -5,6 +5,7 @@ import pytest
 from redrive.brokers.rabbitmq.grid import GRID, LONGEST, rounded, step_of
 from redrive.core.duration import as_duration
 from redrive.core.message import Headers, Message
+from redrive.core.outcome import RetryLater, Settlement
 from tests.rabbitmq.conftest import Scene
 
 
@@ -24,6 +25,18 @@ async def test_headers_arrive_byte_for_byte_whatever_the_protocol_takes(scene: S
     message = (await scene.take(worker)).message
 
     assert (message.body, message.headers, message.key) == (b"body", headers, b"key")
+
+
+@pytest.mark.parametrize("headers", [(), (("large", b"v" * 90_000),)])
+async def test_a_key_larger_than_a_frame_arrives_and_comes_again_byte_for_byte(scene: Scene, headers: Headers) -> None:
+    worker = await scene.worker()
+    await scene.broker.publish(scene.queue, [Message("", scene.queue, b"body", headers, b"k" * 200_000)])
+    first = await scene.take(worker)
+    await worker.settle([Settlement(first, RetryLater(0))])
+    again = await scene.take(worker)
+
+    assert (first.message.body, first.message.headers, first.message.key) == (b"body", headers, b"k" * 200_000)
+    assert (again.message, again.failures) == (first.message, 1)
 
 
 def test_a_delay_is_rounded_up_to_the_grid_and_never_down() -> None:

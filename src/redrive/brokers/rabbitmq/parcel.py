@@ -20,6 +20,7 @@ Table = dict[str, Any]
 
 AT: Final = "rd-at"
 KEY: Final = "rd-key"
+LARGE_KEY: Final = "rd-large-key"
 EXPIRES: Final = "rd-expires"
 HEADERS: Final = "rd-headers"
 PACKED: Final = "rd-packed"
@@ -30,6 +31,7 @@ ROOM: Final = 100_000
 """Bytes for headers in one frame: RabbitMQ takes 131,072 for all of it."""
 
 _NAME: Final = 128
+_SMALL: Final = 4096  # bytes of a key that has its own place in the table
 _SERVERS: Final = ("x-delivery-count", "x-stream-offset")
 _PROPERTIES: Final = {
     "content_type": "content-type",
@@ -78,8 +80,10 @@ def write(message: Message, *, ours: Table | None = None) -> Parcel:
     headers, body = message.headers, bytes(message.body)
     table: Table = dict(ours or ())
     table[AT] = 0 if message.published_at is None else to_micros(message.published_at)
-    if message.key is not None:
+    if message.key is not None and len(message.key) <= _SMALL:
         table[KEY] = bytearray(message.key)
+    elif message.key is not None:
+        headers = (*headers, (LARGE_KEY, bytes(message.key)))
     if message.expires_at is not None:
         table[EXPIRES] = to_micros(message.expires_at)
     if headers:
@@ -95,7 +99,8 @@ def write(message: Message, *, ours: Table | None = None) -> Parcel:
 def _lay_out(headers: Headers, table: Table, body: bytes) -> bytes:
     """Put headers where they fit; return the body, which has them in it if nothing else does."""
     plain = {name: _as_text(value) for name, value in headers}
-    size = sum(len(name) + len(value) + 8 for name, value in headers) + len(table.get(TRAIL, b""))
+    ours = len(table.get(TRAIL, b"")) + len(table.get(KEY, b""))
+    size = sum(len(name) + len(value) + 8 for name, value in headers) + ours
     as_they_are = len(plain) == len(headers) and list(plain) == sorted(plain) and _fit(plain)
     if as_they_are and size <= ROOM:
         table.update(plain)
@@ -106,7 +111,7 @@ def _lay_out(headers: Headers, table: Table, body: bytes) -> bytes:
             table.update(plain)
         table[HEADERS] = bytearray(packed)
         return body
-    if len(packed) <= ROOM:
+    if len(packed) + ours <= ROOM:
         table[HEADERS] = bytearray(packed)
         return body
     table[PACKED] = len(packed)
@@ -117,7 +122,7 @@ def _fit(plain: Table) -> bool:
     return not any(
         len(name.encode()) > _NAME
         or not name
-        or name.startswith(("x-", AT, KEY, EXPIRES, HEADERS, PACKED, STATE, TRAIL))
+        or name.startswith(("x-", AT, KEY, LARGE_KEY, EXPIRES, HEADERS, PACKED, STATE, TRAIL))
         for name in plain
     )
 
@@ -147,7 +152,7 @@ def read(delivered: DeliveredMessage, *, queue: str, now: datetime) -> Read:
         queue,
         body,
         without_reserved(headers) if headers else (),
-        bytes(table[KEY]) if KEY in table else None,
+        bytes(table[KEY]) if KEY in table else dict(headers).get(LARGE_KEY) if headers else None,
         from_micros(table[AT]) if table[AT] else properties.timestamp or now,
         from_micros(table[EXPIRES]) if EXPIRES in table else None,
     )
