@@ -1,10 +1,13 @@
 from collections.abc import AsyncIterator, Sequence
 
+import aiormq
 import pytest
 
 from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.nats import NatsBroker
+from redrive.brokers.rabbitmq import RabbitBroker
+from redrive.brokers.rabbitmq.names import once_of
 from redrive.brokers.redis import RedisBroker
 from redrive.clock import SystemClock
 from redrive.core.letter import DeadLetter
@@ -13,7 +16,9 @@ from redrive.testing.conformance import DeadLetterQueueSuite, DeadLetterQueueUnd
 from redrive.testing.queues import NullDeadLetterQueue, RecordingDeadLetterQueue
 from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
 from tests.servers.frozen_time import FrozenClock
+from tests.servers.jumping_time import JumpingClock
 from tests.servers.nats_time import NatsTime
+from tests.servers.rabbitmq import RabbitServer
 from tests.servers.redis import RedisServer
 
 
@@ -83,6 +88,26 @@ class TestOnNats(DeadLetterQueueSuite):
         self, nats_url: str, nats_in_time: NatsTime
     ) -> AsyncIterator[DeadLetterQueueUnderTest]:
         broker, look = (NatsBroker(nats_url, clock=nats_in_time.clock) for _ in range(2))
+
+        async def written() -> Sequence[DeadLetter]:
+            return [entry.letter for entry in await look.dead_letters("orders").peek()]
+
+        yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
+        await broker.aclose()
+        await look.aclose()
+
+
+class TestOnRabbitMQ(DeadLetterQueueSuite):
+    @pytest.fixture
+    async def dead_letter_queue_under_test(
+        self, jumping_rabbitmq: tuple[RabbitServer, JumpingClock]
+    ) -> AsyncIterator[DeadLetterQueueUnderTest]:
+        server, clock = jumping_rabbitmq
+        async with await aiormq.connect(server.url) as connection:
+            channel = await connection.channel()
+            for name in ("orders.dlq", once_of("orders.dlq")):
+                await channel.queue_delete(name)
+        broker, look = (RabbitBroker(server.url, clock=clock) for _ in range(2))
 
         async def written() -> Sequence[DeadLetter]:
             return [entry.letter for entry in await look.dead_letters("orders").peek()]

@@ -4,10 +4,12 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from aiormq.abc import AbstractChannel
 
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.topology import LAST_WORD, QUORUM
+from redrive.core.errors import DeadLetterQueueFull
 from redrive.core.event import BrokerFaulted
 from redrive.core.outcome import RetryLater, Settlement, SettleStatus
 from redrive.testing.conformance.bench import Bench
@@ -71,6 +73,27 @@ async def test_a_letter_that_no_queue_takes_is_refused_and_written_when_it_is_tr
     assert (refused.status, done.status) == (SettleStatus.REFUSED, SettleStatus.DONE)
     assert "returned" in refused.why
     assert [entry.letter.payload for entry in await bench.dlq.peek()] == [b"1"]
+
+
+async def test_a_full_dlq_is_named_and_its_letters_stay_where_they_are(scene: Scene, bench: Bench) -> None:
+    limits: dict[str, Any] = {**QUORUM, "x-max-length": 1, "x-overflow": "reject-publish"}
+    await scene.channel.queue_declare(bench.dlq.name, durable=True, arguments=limits)
+    worker = await scene.worker()
+    await scene.publish(*(b"%d" % number for number in range(6)))
+    held = [bench.give_up(await scene.take(worker), worker) for _ in range(6)]
+    answers = [(await worker.settle([each]))[0] for each in held]
+    refused = answers[-1]
+
+    assert refused.status is SettleStatus.REFUSED
+    assert refused.why.startswith("DeadLetterQueueFull: ")
+    assert repr(bench.dlq.name) in refused.why
+    left = held[-1].letter
+    assert left is not None
+    with pytest.raises(DeadLetterQueueFull, match=bench.dlq.name):
+        await bench.dlq.send(left)
+    assert (await scene.broker.depth(scene.queue, group="shop")).in_flight == sum(
+        answer.status is SettleStatus.REFUSED for answer in answers
+    )
 
 
 async def test_a_consumer_that_the_server_knows_nothing_of_is_noticed_at_the_next_heartbeat(scene: Scene) -> None:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from aiormq.abc import DeliveredMessage
 
 from redrive.brokers.dlq_entry import as_send_back
+from redrive.brokers.rabbitmq.errors import QueueFull
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.letters import letter_of, letter_parcel, message_of
 from redrive.brokers.rabbitmq.link import behind, tag_of
 from redrive.brokers.rabbitmq.names import Place
 from redrive.brokers.rabbitmq.office import Office
 from redrive.brokers.rabbitmq.returning import send_back
-from redrive.core.errors import BrokerError, DeadLetterError, LetterNotFound
+from redrive.core.errors import BrokerError, DeadLetterError, DeadLetterQueueFull, LetterNotFound
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.core.ports import DeadEntry
@@ -91,6 +92,8 @@ class RabbitDeadLetters:
                 parcel = letter_parcel(letter, dlq=self._name, now=self._office.clock.now())
                 await self._office.link.publish_all([await self._office.topology.to_queue(self._name, parcel)])
                 await once.remember([key])
+        except QueueFull as error:
+            raise DeadLetterQueueFull(f"letter {letter.letter_id} was not written: {error}") from error
         except (BrokerError, ValueError, TypeError) as error:
             raise DeadLetterError(f"letter {letter.letter_id} was not written to {self._name!r}: {error}") from error
 

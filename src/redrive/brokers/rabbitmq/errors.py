@@ -22,6 +22,15 @@ GONE = (
 REFUSED = (amqp.DeliveryError, amqp.PublishError)
 """What says that the server will not have a message: its queue is full, or there is none."""
 
+
+class QueueFull(BrokerError):
+    """A queue with a limit has reached it, and takes no more."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        super().__init__(f"rabbitmq: {queue!r} does not take it (it is full)")
+
+
 _NOT_UP_YET = ("is down or inaccessible", "does not have a replica on the local node")
 
 

@@ -17,13 +17,14 @@ from aiormq.abc import AbstractChannel, AbstractConnection, DeliveredMessage
 from aiormq.exceptions import (
     ChannelInvalidStateError,
     ChannelPreconditionFailed,
+    DeliveryError,
     PublishError,
 )
 
 from redrive.brokers.rabbitmq.address import Address
 from redrive.brokers.rabbitmq.channels import is_open
 from redrive.brokers.rabbitmq.endings import cancel, close, end_of, looked_at
-from redrive.brokers.rabbitmq.errors import GONE, REFUSED, is_from_server, is_missing, translate
+from redrive.brokers.rabbitmq.errors import GONE, REFUSED, QueueFull, is_from_server, is_missing, translate
 from redrive.brokers.rabbitmq.parcel import Parcel
 from redrive.core.errors import BrokerError, BrokerUnavailable, QueueNotFound
 from redrive.core.event import BrokerFaulted
@@ -180,8 +181,10 @@ class Link:
                 for each, error in zip(postings, found, strict=True)
             ]
         answers: list[BrokerError | None] = []
-        for error in found:
+        for posting, error in zip(postings, found, strict=True):
             ours = None if error is None else translate(error)
+            if isinstance(error, DeliveryError) and not isinstance(error, PublishError):
+                ours = QueueFull(posting.routing_key)
             if isinstance(error, PublishError) or (error is not None and is_missing(error)):
                 self.missing()
             if ours is not None and (isinstance(ours, BrokerUnavailable) or not isinstance(ours, BrokerError)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from redrive.brokers.rabbitmq.entry import Entry, new_id, plain_parcel
+from redrive.brokers.rabbitmq.errors import QueueFull
 from redrive.brokers.rabbitmq.grid import LONGEST, rounded
 from redrive.brokers.rabbitmq.hands import Hold
 from redrive.brokers.rabbitmq.letters import letter_parcel
@@ -16,7 +17,7 @@ from redrive.brokers.rabbitmq.names import Place, check
 from redrive.brokers.rabbitmq.office import Office
 from redrive.core.delivery import Delivery
 from redrive.core.duration import NOW
-from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError
+from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, DeadLetterQueueFull
 from redrive.core.message import Message
 from redrive.core.outcome import (
     ACK,
@@ -41,6 +42,13 @@ class Step:
     hold: Hold
     postings: list[Posting]
     due_at: datetime | None = None
+    dlq: str = ""
+
+    def refused(self, error: BrokerError) -> Settled:
+        """The answer if one of its postings is refused."""
+        if isinstance(error, QueueFull) and error.queue == self.dlq:
+            return _refusal(DeadLetterQueueFull(str(error)))
+        return _refusal(error)
 
 
 class Settler:
@@ -105,7 +113,7 @@ class Settler:
         for step in steps:
             refused = [why for why in [next(refusals) for _ in step.postings] if why is not None]
             if refused:
-                answers.append(_refusal(refused[0]))
+                answers.append(step.refused(refused[0]))
             elif not step.hold.is_ours:
                 step.hold.is_lost = True
                 answers.append(LOST)
@@ -144,8 +152,9 @@ class Settler:
                 again = replace(again, until=step.due_at)
             step.postings.append(await topology.posting(self._place, again.parcel(), due_at=step.due_at, now=now))
         elif isinstance(item.outcome, GiveUp) and self._dlq.enabled and item.letter is not None:
-            dlq = self._dlq.dlq_of(self._place.queue, default=DLQ)
-            step.postings.append(await topology.to_queue(dlq, letter_parcel(item.letter, dlq=dlq, now=now)))
+            step.dlq = self._dlq.dlq_of(self._place.queue, default=DLQ)
+            parcel = letter_parcel(item.letter, dlq=step.dlq, now=now)
+            step.postings.append(await topology.to_queue(step.dlq, parcel))
         elif isinstance(item.outcome, GiveUp) and self._dlq.off == "hold":
             held = replace(entry, trail=item.trail or entry.trail, due_at=None, until=None, mark=None)
             step.postings.append(Posting("", self._place.held, held.parcel()))
