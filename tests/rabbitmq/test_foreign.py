@@ -9,8 +9,12 @@ from urllib.parse import urlsplit
 import amqp  # type: ignore[import-untyped]
 
 from redrive.core.outcome import RetryLater, Settlement
+from redrive.core.place import DeadLetterPlace
 from redrive.core.ports import Options
+from redrive.core.query import Query
 from redrive.core.reason import Reason
+from redrive.stores.memory import MemoryStore
+from redrive.wiring import collector
 from tests.rabbitmq.conftest import PATIENCE, Scene
 
 
@@ -93,9 +97,32 @@ async def test_a_collector_takes_what_the_server_has_dead_lettered(scene: Scene)
     dlq = f"{scene.queue}.dlq"
     await scene.channel.queue_declare(dlq, durable=True)
     await scene.foreign(b"poison", queue=dlq, message_id="m-1", headers={"x-death": [{"queue": scene.queue}]})
-    collector = await scene.broker.subscribe(dlq, group="redrive", options=Options(owner="c", moves=True))
-    (delivery,) = await collector.fetch(1, wait=PATIENCE)
-    await collector.settle([Settlement(delivery)])
+    mover = await scene.broker.subscribe(dlq, group="redrive", options=Options(owner="c", moves=True))
+    (delivery,) = await mover.fetch(1, wait=PATIENCE)
+    await mover.settle([Settlement(delivery)])
 
     assert json.loads(dict(delivery.message.headers)["x-death"]) == [{"queue": scene.queue}]
     assert await scene.broker.dead_letters(scene.queue).length() == 0
+
+
+async def test_a_message_that_a_queue_of_others_rejects_ends_in_the_store_with_its_queue_and_reason(
+    scene: Scene,
+) -> None:
+    exchange, dead = f"{scene.queue}-dlx", f"{scene.queue}-dead"
+    await scene.channel.exchange_declare(exchange, exchange_type="fanout", durable=True)
+    await scene.channel.queue_declare(dead, durable=True)
+    await scene.channel.queue_bind(dead, exchange)
+    await scene.channel.queue_declare(scene.queue, durable=True, arguments={"x-dead-letter-exchange": exchange})
+    await scene.foreign(b"poison", message_id="m-1", headers={"colour": "red"})
+    found = await scene.channel.basic_get(scene.queue)
+    await scene.channel.basic_reject(found.delivery_tag or 0, requeue=False)
+    store = MemoryStore(clock=scene.clock)
+    async with collector(scene.broker, store, queues=[], dlqs=[dead], clock=scene.clock) as collecting:
+        async with asyncio.timeout(PATIENCE.total_seconds()):
+            while not collecting.collected.new:  # noqa: ASYNC110 - it is in the store then
+                await asyncio.sleep(0.01)
+    (stored,) = (await store.read(Query(), limit=10, most=10**6)).rows
+
+    assert (stored.letter.queue, stored.letter.reason) == (scene.queue, Reason.REJECTED)
+    assert (stored.letter.payload, dict(stored.letter.headers)["colour"]) == (b"poison", b"red")
+    assert await scene.broker.dead_letters(scene.queue, place=DeadLetterPlace(name=dead)).length() == 0
