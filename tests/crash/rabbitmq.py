@@ -57,6 +57,7 @@ def rabbitmq(folder: Path, *, seed: int = 1, cut: float = CUT) -> Iterator[Adapt
             faults={
                 "SIGKILL of the server": lambda: _kill(server, turn),
                 "SIGSTOP of the server beyond every lease": lambda: _stop(server, turn),
+                "every connection cut": proxy.cut,
             },
             calm=calm,
             leaks=lambda: leaks_of(server.url),

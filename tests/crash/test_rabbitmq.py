@@ -7,8 +7,9 @@ import pytest
 
 from tests.crash.campaign import everywhere, run
 from tests.crash.rabbitmq import rabbitmq
-from tests.crash.report import table
+from tests.crash.report import return_table, table
 from tests.crash.scenario import Scenario
+from tests.crash.way_back import run as run_way_back
 
 pytestmark = pytest.mark.skipif("REDRIVE_CRASH_RABBITMQ" not in os.environ, reason="make crash-rabbitmq runs it")
 
@@ -24,3 +25,12 @@ async def test_every_message_is_accounted_for_whoever_is_killed_and_whatever_is_
     assert result.verdict.red == [], f"{table([result])}\n{result.stderr}"
     assert result.verdict.shown["acknowledged"] >= 5000
     assert result.verdict.shown["fenced"] > 0
+
+
+async def test_every_letter_is_resolved_exactly_once_whoever_is_killed_on_the_way(tmp_path: Path) -> None:
+    with rabbitmq(tmp_path / "rabbitmq", cut=0.0) as adapter:
+        result = await run_way_back(Scenario(messages=300, kills=2), adapter=adapter, folder=tmp_path)
+    print(return_table([result]))
+
+    assert result.verdict.red == [], f"{return_table([result])}\n{result.stderr}"
+    assert result.verdict.shown["resolved"] == 300
