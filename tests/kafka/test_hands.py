@@ -187,6 +187,31 @@ def test_what_was_chosen_and_not_handed_out_comes_again_in_its_order() -> None:
     assert offsets(taken(hands)) == [0, 1, 3]
 
 
+def test_what_is_handed_back_starts_again_before_all_that_waits_behind_its_key() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, b"a", b"b", b"a", b"b", b"a", None))
+    tokens = taken(hands)
+    assert offsets(tokens) == [0, 1, 5]
+    hands.take_back(tokens)
+    seen = []
+    while tokens := taken(hands):
+        seen.append(sorted(offsets(tokens)))
+        hands.let_go(by_handful(tokens))
+
+    assert seen == [[0, 1, 5], [2, 3], [4]]
+
+
+def test_what_waits_behind_a_key_is_not_forgotten_when_the_next_to_start_is_taken_away() -> None:
+    hands, (here, there) = holding(HERE, THERE)
+    hands.add(entry(here, 0, key=b"a"))
+    hands.add(entry(there, 0, key=b"a"))
+    tokens = taken(hands)
+    hands.take_back(tokens)
+    hands.leave([HERE])
+
+    assert [each.share for each in chosen(hands)] == [there]
+
+
 def test_offsets_are_gathered_by_partition_in_whatever_order_they_come() -> None:
     _, (here, there) = holding(HERE, THERE)
     entries = [entry(share, offset) for share, offset in ((here, 1), (there, 5), (here, 0))]

@@ -39,6 +39,23 @@ async def test_a_message_handed_back_comes_before_the_next_of_its_key(broker: Ka
     assert again.message.body == b"a1"
 
 
+async def test_messages_of_one_key_start_in_their_order_after_the_first_was_handed_back(
+    broker: KafkaBroker, queue: str
+) -> None:
+    worker = await join(broker, queue)
+    await broker.publish(queue, keyed(queue, b"a1", b"a2", b"a3"))
+    first = await take(worker, 1)
+    assert not await worker.fetch(10, wait=NOW)  # the others wait behind it
+    await worker.release(first)
+    seen = []
+    for _ in range(3):
+        taken = await take(worker, 1)
+        seen += [each.message.body for each in taken]
+        await worker.settle([Settlement(each) for each in taken])
+
+    assert seen == [b"a1", b"a2", b"a3"]
+
+
 async def test_a_retry_lets_the_next_of_its_key_go_on(broker: KafkaBroker, queue: str) -> None:
     bench = bench_on(broker, queue)
     worker = await join(broker, queue)

@@ -148,10 +148,11 @@ class Hands:
         """They are handed back. Whoever had them has no claim to them any more."""
         for handful, offset in reversed(tokens):
             entry = handful.lose(offset)
-            if entry is not None:
+            if entry is not None and entry.share.is_ours:
+                self._busy.difference_update((entry.message.key,))  # what waits behind it goes on doing so
+                self.ready.appendleft(entry)
+            elif entry is not None:
                 self._free(entry.message.key)
-                if entry.share.is_ours:
-                    self.ready.appendleft(entry)
             if not handful.held:
                 self._handfuls.discard(handful)
 
@@ -213,6 +214,7 @@ class Hands:
         self.suspects = _ours(self.suspects)
         self.delayed = _ours(self.delayed)
         self.ready = self.ready.ours()
+        self._send_on()
         self._later = [row for row in self._later if row[2].share.is_ours]
         heapq.heapify(self._later)
 
@@ -225,6 +227,12 @@ class Hands:
             self.ready.appendleft(behind.popleft())
             if not behind:
                 del self._behind[key]
+
+    def _send_on(self) -> None:
+        """Let go on what waits behind a key of which nobody is in hand or about to start."""
+        starting = {item.message.key for item in self.ready if isinstance(item, Entry)}
+        for key in self._behind.keys() - self._busy - starting:
+            self._free(key)
 
 
 def _key_of(held: Message | Entry) -> bytes | None:

@@ -1,7 +1,7 @@
 """What was read and waits for nothing but a lane."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from redrive.brokers.kafka.entry import Entry
@@ -37,6 +37,9 @@ class Line:
 
     def __bool__(self) -> bool:
         return bool(self._items)
+
+    def __iter__(self) -> Iterator[Waiting]:
+        return iter(self._items)
 
     def append(self, item: Waiting) -> None:
         """Behind all others."""
