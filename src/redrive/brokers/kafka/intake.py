@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from threading import Event, Thread, current_thread
@@ -80,6 +80,7 @@ class Intake:
         self._thread: Thread | None = None
         self._joined = False
         self._strange: set[Place] = set()  # ours, but it is not known where to go on there
+        self._begun_again: set[Place] = set()  # of a topic that is not the one that was read before
         self._closing = Event()
         self._orders = Orders(membership.notes)
         self._busy_at = 0.0
@@ -243,6 +244,9 @@ class Intake:
             self._told_of(message.error(), share, offset)
             return
         if share is None or offset < share.position:
+            if share is not None and offset < share.window.low:  # the client was sent back to the start
+                self._begun_again.add(share.place)
+                raise BrokerError(f"{share.prefix}{offset} comes after it was done: the topic was begun again")
             return
         share.reached(offset)
         share.position = offset + 1
@@ -312,6 +316,7 @@ class Intake:
             self._hands.come(shares)
             self._shares |= {share.place[1]: share for share in shares}
             self._strange.difference_update(places)
+            self._begun_again.difference_update(places)
             self._joined = True
             self._state.notify_all()
         self._membership.bell.ring()
@@ -332,8 +337,19 @@ class Intake:
         except BrokerUnavailable:  # a collector moves its offsets with the ledger, and may have died doing so
             self._office.ledger.take_over()
             found = positions.committed(self.group_id, places)
-        starts = positions.starts([place for place in places if place not in found])
-        return {place: load_window(*found[place])[0] if place in found else Window(starts[place]) for place in places}
+        windows = {place: load_window(*commit)[0] for place, commit in found.items()}
+        anew = self._begun_anew(windows)
+        starts = positions.starts([place for place in places if place not in windows or place in anew])
+        return {place: Window(starts[place]) if place in starts else windows[place] for place in places}
+
+    def _begun_anew(self, windows: Mapping[Place, Window]) -> set[Place]:
+        """Partitions that are not those which were read: somebody deleted the topic, or it was cut off. It is said."""
+        ends = self._office.positions.ends(windows)
+        anew = {place for place in windows if place in self._begun_again or windows[place].low > ends[place]}
+        self._office.promises.forget(anew)
+        for topic, number in sorted(anew):
+            self.say(f"{topic} [{number}] is not as it was when it was read, and is read from its start")
+        return anew
 
     def _revoked(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         """Leave partitions in order: what is in hand here may run again elsewhere, and in company.

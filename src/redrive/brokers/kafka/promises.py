@@ -41,6 +41,12 @@ class Promises:
                 place = (topic, partition)
                 self._offsets[place] = max(self._offsets.get(place, 0), offset + 1)
 
+    def forget(self, places: Iterable[Place]) -> None:
+        """What was written there is gone, with its topic."""
+        with self._lock:
+            for place in places:
+                self._offsets.pop(place, None)
+
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """Up to where these can be read, when everything promised can be."""
         wanted = list(places)
