@@ -1,8 +1,13 @@
 """What a URL says."""
 
+from datetime import timedelta
+
 import pytest
 
+from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.kafka.address import Address
+from redrive.brokers.kafka.membership import Membership
+from redrive.clock import SystemClock
 from redrive.core.errors import ConfigError
 from redrive.wiring import connect
 
@@ -33,6 +38,37 @@ def test_every_mistake_is_told_at_once_and_the_password_is_not() -> None:
 
     assert len(caught.value.mistakes) == 4
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "partition.assignment.strategy=range",
+        "group.protocol=consumer",
+        "group.instance.id=one",
+        "transaction.timeout.ms=1000",
+        "acks=1",
+    ],
+)
+def test_a_setting_on_which_the_promises_stand_is_refused_by_its_name(setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting.partition('=')[0]} is set by Redrive"):
+        Address.of(f"kafka://a?{setting}")
+
+
+@pytest.mark.parametrize(("asked", "given"), [("", 60_000), ("5000", 5000), ("90000", 60_000), ("0", 60_000)])
+def test_no_message_of_a_transaction_is_tried_for_longer_than_the_transaction(asked: str, given: int) -> None:
+    address = Address.of(f"kafka://a?message.timeout.ms={asked}" if asked else "kafka://a")
+
+    assert address.of_transactions("me", timeout=60.0)["message.timeout.ms"] == given
+
+
+async def test_the_name_that_the_url_gives_a_client_stands_before_the_name_of_the_process(queue: str) -> None:
+    broker = KafkaBroker("kafka://nowhere:1?client.id=shop", clock=SystemClock())
+    membership = Membership(broker._office, queue=queue, group="shop", lease=timedelta(seconds=30))  # noqa: SLF001
+
+    assert [each._settings["client.id"] for each in membership._intakes] == [f"shop-{membership.identity}"] * 2  # noqa: SLF001
+    membership.close()
+    await broker.aclose()
 
 
 @pytest.mark.parametrize("url", ["kafka://", "kafka:///orders", "redis://a"])

@@ -13,7 +13,12 @@ _OURS: Final = frozenset(
     {
         "bootstrap.servers",
         "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "partition.assignment.strategy",
         "transactional.id",
+        "transaction.timeout.ms",
         "enable.idempotence",
         "enable.auto.commit",
         "enable.auto.offset.store",
@@ -98,6 +103,17 @@ class Address:
             **self.of_all(),
             **{name: value for name, value in self.settings.items() if name.startswith(_OF_PRODUCERS)},
             "enable.idempotence": True,
+        }
+
+    def of_transactions(self, identity: str, *, timeout: float) -> dict[str, str | int | float | bool]:
+        """The settings of whoever writes all or nothing. None of it may wait for longer than the whole (seconds)."""
+        longest = int(timeout * 1000)
+        asked = self.settings.get("message.timeout.ms", "0")
+        return {
+            **self.of_producer(),
+            "transactional.id": identity,
+            "transaction.timeout.ms": longest,
+            "message.timeout.ms": min(int(asked) or longest, longest) if asked.isdecimal() else asked,
         }
 
 

@@ -69,7 +69,7 @@ class Intake:
             "partition.assignment.strategy": "cooperative-sticky",
             **office.address.of_consumer(),
             "group.id": self.group_id,
-            "client.id": f"redrive-{membership.identity}",
+            "client.id": f"{office.address.settings.get('client.id', 'redrive')}-{membership.identity}",
             "error_cb": self._faulted,
         }
         self._read_one = reader_of(topic, queue=membership.queue)

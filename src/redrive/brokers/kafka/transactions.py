@@ -71,12 +71,7 @@ class Transactions:
     """One producer with an identity: whoever takes the same one later fences it. Safe for threads, one at a time."""
 
     def __init__(self, address: Address, identity: str, *, promises: Promises, timeout: float = 60.0) -> None:
-        self._settings = {
-            **address.of_producer(),
-            "transactional.id": identity,
-            "transaction.timeout.ms": int(timeout * 1000),
-            "message.timeout.ms": int(timeout * 1000),
-        }
+        self._settings = address.of_transactions(identity, timeout=timeout)
         self._promises = promises
         self._lock = RLock()
         self._producer: Producer | None = None
