@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from redrive.brokers.kafka import codes
 from redrive.brokers.kafka.address import Address
-from redrive.brokers.kafka.errors import translate
+from redrive.brokers.kafka.errors import error_of, translate
 from redrive.brokers.kafka.promises import Promises
 from redrive.brokers.kafka.record import Record
-from redrive.brokers.kafka.transactions import Placed, connected, write
+from redrive.brokers.kafka.transactions import Placed, Refused, connected, write
+from redrive.core.errors import BrokerUnavailable
 
 _TICK: Final = 0.05
 
@@ -46,17 +48,35 @@ class Outbox:
     def _begin(self, record: Record) -> Future[Placed]:
         answer: Future[Placed] = Future()
         answer.set_running_or_notify_cancel()  # a sender that no longer waits does not unsend it
+        producer = self._opened()
 
         def told(error: KafkaError | None, message: Any) -> None:
             if error is not None:
-                answer.set_exception(translate(KafkaException(error)))
+                broken = self._drop_if(producer, error)
+                answer.set_exception(_broken_off() if broken else translate(KafkaException(error)))
             else:
                 placed = Placed(message.topic(), message.partition(), message.offset())
                 self._promises.made([placed])
                 answer.set_result(placed)
 
-        write(self._opened(), record, told=told)
+        try:
+            write(producer, record, told=told)
+        except KafkaException as error:
+            raise translate(error) from error
+        except Refused as refused:
+            why = error_of(refused.__cause__) if refused.__cause__ is not None else None
+            if why is None or not self._drop_if(producer, why):
+                raise
+            raise _broken_off() from refused
         return answer
+
+    def _drop_if(self, producer: Producer, error: KafkaError) -> bool:
+        """Let go of a producer that can do nothing any more, so that the next one to send makes a new one."""
+        is_fatal = error.fatal() or error.code() == codes.FATAL
+        with self._lock:
+            if is_fatal and self._producer is producer:
+                self._producer = None
+        return is_fatal
 
     def _opened(self) -> Producer:
         with self._lock:
@@ -70,5 +90,9 @@ class Outbox:
             return self._producer
 
     def _listen(self, producer: Producer) -> None:
-        while not self._closing.is_set() or len(producer):
+        while (not self._closing.is_set() and self._producer is producer) or len(producer):
             producer.poll(_TICK)
+
+
+def _broken_off() -> BrokerUnavailable:
+    return BrokerUnavailable("kafka: the client has broken off, and is begun anew")
