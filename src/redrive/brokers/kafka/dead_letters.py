@@ -9,6 +9,7 @@ from typing import TypeVar
 from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.kafka.book import Change, Row, Rows
 from redrive.brokers.kafka.finding import find
+from redrive.brokers.kafka.gone import GONE, LETTER, REDRIVEN, REMOVED, how_it_left
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.record import Read, plain_message
 from redrive.brokers.kafka.returning import send_back
@@ -50,7 +51,7 @@ class KafkaDeadLetters:
         def move() -> str:
             read = self._find(entry_id)
             item = as_send_back(self._letter(read))
-            (sent,) = send_back(self._office, [item], leaving={self._gone(read): Row(b"redriven")})
+            (sent,) = send_back(self._office, [item], leaving={self._gone(read): REDRIVEN})
             return sent
 
         return await self._call(move)
@@ -58,7 +59,7 @@ class KafkaDeadLetters:
     async def remove(self, entry_id: str) -> None:
         def strike() -> None:
             key = self._gone(self._find(entry_id))
-            self._office.ledger.change(lambda rows: None if key in rows else Change({key: Row(b"removed")}))
+            self._office.ledger.change(lambda rows: None if key in rows else Change({key: REMOVED}))
 
         await self._call(strike)
 
@@ -70,10 +71,10 @@ class KafkaDeadLetters:
 
     def _send(self, letter: DeadLetter) -> None:
         self._office.topics.ensure_dlq(self._name, queue=self._queue)
-        key = f"letter:{self._name}:{letter.letter_id}:{letter.generation}"
+        key = f"{LETTER}{self._name}:{letter.letter_id}:{letter.generation}"
 
         def decide(rows: Rows) -> Change | None:
-            if key in rows and f"gone:{rows[key].value.decode()}" not in rows:
+            if key in rows and f"{GONE}{rows[key].value.decode()}" not in rows:
                 return None
 
             def then(placed: Sequence[Placed]) -> dict[str, Row | None]:
@@ -92,13 +93,16 @@ class KafkaDeadLetters:
         places = topics.places(self._name)
         starts, ends = self._office.positions.starts(places), self._office.promises.ends(places)
         gone = self._office.ledger.refresh()
-        reads = self._office.logs.read({place: (starts[place], ends[place]) for place in places})
-        return [read for read in reads if self._gone(read) not in gone]
+        spans = self._office.looks.spans(starts, ends)
+        found = [read for read in self._office.logs.read(spans) if self._gone(read) not in gone]
+        self._office.looks.found(spans, found)
+        return found
 
     def _find(self, entry_id: str) -> Read:
         read = self._read(entry_id)
-        if self._gone(read) in self._office.ledger.refresh():
-            raise self._not_found(entry_id)
+        row = self._office.ledger.refresh().get(self._gone(read))
+        if row is not None:
+            raise LetterNotFound(f"entry {entry_id!r} of {self._name!r} {how_it_left(row)}")
         return read
 
     def _read(self, entry_id: str) -> Read:
@@ -114,7 +118,7 @@ class KafkaDeadLetters:
         return letter if letter.dlq_published_at else replace(letter, dlq_published_at=read.at)
 
     def _gone(self, read: Read) -> str:
-        return f"gone:{read.id}"
+        return f"{GONE}{read.id}"
 
     def _not_found(self, entry_id: str) -> LetterNotFound:
         return LetterNotFound(f"no entry {entry_id!r} in {self._name!r}")

@@ -17,6 +17,7 @@ from redrive.brokers.kafka.bell import Bell
 from redrive.brokers.kafka.clerk import SUSPECT, Clerk, row_of
 from redrive.brokers.kafka.desk import Desk
 from redrive.brokers.kafka.entry import Entry, Lease
+from redrive.brokers.kafka.gone import strike_old
 from redrive.brokers.kafka.handful import by_handful, by_share, noted
 from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.intake import Intake
@@ -201,10 +202,13 @@ class Membership:
                 self.calls.submit(self.keep_house)
 
     def trim(self) -> None:
-        """Delete what is done from the lane: nobody else reads it."""
+        """Delete what is done from the lane: nobody else reads it. Of a DLQ, forget what its log has forgotten."""
         with self.state:
             low = {place: share.window.low for place, share in self._hands.shares.items() if place[0] != self.queue}
+            ours = [place for place in self._hands.shares if place[0] == self.queue]
         self._office.topics.trim(low)
+        if self._office.ledger.rows:
+            strike_old(self._office.ledger, self._office.positions.starts(ours))
 
     @property
     def is_idle(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.book import Book
 from redrive.brokers.kafka.dlq_topic import DlqTopic
+from redrive.brokers.kafka.gone import Looks
 from redrive.brokers.kafka.logs import Logs
 from redrive.brokers.kafka.names import LEDGER, book_of
 from redrive.brokers.kafka.outbox import Outbox
@@ -32,6 +33,7 @@ class Office:
         self.logs = Logs(address)
         self.positions = Positions(address)
         self.promises = Promises(self.positions.ends)
+        self.looks = Looks()
         self.outbox = Outbox(address, promises=self.promises)
         self._lock = Lock()
         self._books: dict[str, Book] = {}
