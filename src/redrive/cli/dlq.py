@@ -119,7 +119,7 @@ class _Act:
         if gone and choice.everything:
             complain([f"{_letters_of(letters, len(gone))} had gone already"])
         else:
-            complain(f"{entry_id}: no such entry in {letters.name}" for entry_id in gone)
+            complain(gone)
         return Exit.NOT_FOUND if gone else Exit.OK
 
     def _preview(self, letters: NativeDeadLetters, entry_ids: tuple[str, ...]) -> None:
@@ -128,7 +128,7 @@ class _Act:
         tell(fact, text if entry_ids else f"{letters.name} has no letters of {self.queue}", as_json=self.target.json)
 
     async def _each(self, letters: NativeDeadLetters, entry_ids: tuple[str, ...]) -> list[str]:
-        """Return the entries that were not there."""
+        """Return what the broker says of those that were not there."""
         done = 0
         gone = []
         try:
@@ -136,8 +136,8 @@ class _Act:
                 count_up(number, total=len(entry_ids))
                 try:
                     message_id = await self.carry_out(entry_id)
-                except LetterNotFound:
-                    gone.append(entry_id)
+                except LetterNotFound as error:
+                    gone.append(f"{error}")
                     continue
                 done += 1
                 if self.target.json:

@@ -94,7 +94,7 @@ def test_an_entry_that_is_gone_is_told_and_the_rest_are_redriven(dead: Shop) -> 
     said = dead.run("dlq", "redrive", first, second, *WHERE)
 
     assert said.status == 4
-    assert said.err == f"redrive: {first}: no such entry in orders.dlq\n"
+    assert said.err == f"redrive: no entry '{first}' in 'orders.dlq'\n"
     assert said.out == "redriven 1 of 2 letters of orders.dlq\n"
 
 
