@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from redrive.brokers.kafka.names import group_of
 from redrive.brokers.kafka.record import (
     DUE,
     STATE,
@@ -132,8 +133,9 @@ class Entry:
         return (*message.headers, *trail, (STATE, told))
 
     def for_lane(self, lane: str, partition: int) -> Record:
-        """The copy that waits in the lane."""
-        return Record(lane, self.message.body, self.headers(), self.message.key, partition)
+        """The copy that waits in the lane of a group, whose name it bears for others who read there."""
+        _, group = group_of(lane) or ("", "")
+        return Record(lane, self.message.body, self.headers(group=group), self.message.key, partition)
 
 
 def entry_in_queue(read: Read) -> Entry:
