@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from redrive.brokers.kafka import KafkaBroker
+from redrive.brokers.kafka import DlqTopic, KafkaBroker
 from redrive.clock import SystemClock
 from redrive.core.audit import Act
 from redrive.core.errors import StoreUnavailable
@@ -42,9 +42,9 @@ def collecting(broker: KafkaBroker, store: MemoryStore, *queues: str, bus: Bus |
     return Collector(broker, store, around=around, queues=queues)
 
 
-def committed(url: str, topic: str) -> int:
+def committed(url: str, topic: str, group: str = "") -> int:
     """How far the collectors' group has committed, as anybody can see it."""
-    consumer = Consumer({"bootstrap.servers": server_of(url), "group.id": f"{topic}..redrive"})
+    consumer = Consumer({"bootstrap.servers": server_of(url), "group.id": group or f"{topic}..redrive"})
     (place,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
     consumer.close()
     return max(place.offset, 0)
@@ -69,6 +69,25 @@ async def test_nothing_is_committed_before_the_store_has_it(broker: KafkaBroker,
 
     assert (before, after) == (0, 2)
     assert {letter.payload for letter in await letters(store)} == {b"1", b"2"}
+
+
+async def test_a_collector_reads_in_the_consumer_group_that_the_settings_name(kafka_url: str, queue: str) -> None:
+    name = f"{queue}-dlq"
+    broker = KafkaBroker(kafka_url, clock=SystemClock(), dlq=DlqTopic(group=name))
+    dlq = f"{queue}.dlq"
+    begin_topic(kafka_url, dlq)
+    produce(kafka_url, dlq, {"value": b"1"}, {"value": b"2"})
+    store = MemoryStore(clock=SystemClock())
+
+    async with asyncio.timeout(120), collecting(broker, store, queue) as collector:
+        await collector.drained()
+    depth = await broker.depth(dlq, group="redrive")
+    await broker.aclose()
+
+    assert len(await letters(store)) == 2
+    assert (depth.waiting, depth.in_flight) == (0, 0)
+    assert await asyncio.to_thread(committed, kafka_url, dlq, name) == 2
+    assert await asyncio.to_thread(committed, kafka_url, dlq) == 0
 
 
 async def test_letters_of_spring_and_of_kafka_connect_are_read_with_what_they_carry(

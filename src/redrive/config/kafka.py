@@ -17,7 +17,8 @@ class KafkaDlqSettings:
 
     Unless `enabled`, what is given up is held in the broker.
     `max_attempts` is for consumers that do not say themselves how often they try. Without `replication` there are
-    three copies, or as many as there are brokers. A `retention` of None is for ever; `max_message` is bytes.
+    three copies, or as many as there are brokers. A `retention` of None is for ever; `max_message` is bytes. `group` is
+    the consumer group of collectors on Kafka, for all DLQs; None is `{dlq}..redrive`, one for each.
     """
 
     enabled: bool = True
@@ -29,6 +30,7 @@ class KafkaDlqSettings:
     compression: Compression = "snappy"
     max_message: int = 2_097_152
     form: Form = "fields"
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ KAFKA_KINDS: Final[dict[str, Kind]] = {
     "kafka.dlq.compression": one_of("snappy", "gzip", "lz4", "zstd", "uncompressed", "producer"),
     "kafka.dlq.max_message": SIZE,
     "kafka.dlq.form": one_of("fields", "embedded"),
+    "kafka.dlq.group": TEXT,
     "kafka.attempts.redis": url("redis://localhost:6379"),
     "kafka.attempts.prefix": TEXT,
     "kafka.attempts.field": TEXT,

@@ -24,6 +24,7 @@ def connect_kafka(url: str, name: str, *, clock: Clock, sink: EventSink | None) 
         compression=settings.dlq.compression,
         largest=settings.dlq.max_message,
         form=settings.dlq.form,
+        group=settings.dlq.group,
     )
     return _counted(KafkaBroker(url, name=name, clock=clock, sink=sink, dlq=dlq), settings.attempts)
 

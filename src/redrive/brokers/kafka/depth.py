@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from redrive.brokers.kafka.entry import Entry, entry_in_lane, entry_in_queue
-from redrive.brokers.kafka.names import group_reading, lane_of
+from redrive.brokers.kafka.names import lane_of
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.record import Place
 from redrive.brokers.kafka.suspects import held_in, paused_in, suspects_in
@@ -37,7 +37,7 @@ def depth_of(office: Office, queue: str, *, group: str, dead: int) -> Depth:
 def _committed(office: Office, queue: str, group: str, places: Iterable[Place]) -> dict[Place, tuple[int, str]]:
     found: dict[Place, tuple[int, str]] = {}
     for topic in (queue, lane_of(queue, group)):
-        reader = group_reading(topic, queue=queue, group=group)
+        reader = office.topics.dlq.reader(topic, queue=queue, group=group)
         found |= office.positions.committed(reader, [place for place in places if place[0] == topic])
     return found
 

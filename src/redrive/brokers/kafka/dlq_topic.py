@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from redrive.brokers.kafka.names import group_reading
 from redrive.brokers.kafka.record import Record
 from redrive.core.letter import DeadLetter
-from redrive.core.place import DLQ
+from redrive.core.place import COLLECTORS, DLQ, OUTCOMES, queue_of
 from redrive.core.wire import entry_body, to_embedded, to_fields
 
 ROOM: Final = 262_144
@@ -21,7 +22,8 @@ class DlqTopic:
 
     `name` is a pattern with `{queue}`, or one name for all queues. Without `replication` there are three copies, or as
     many as there are brokers. The form `fields` leaves the value as it was, byte for byte, and says the rest in
-    headers; `embedded` writes the message's own JSON object with one more member, `dlq_metadata`.
+    headers; `embedded` writes the message's own JSON object with one more member, `dlq_metadata`. `group` is what the
+    consumer group of collectors is called, if not after each DLQ.
     """
 
     name: str = DLQ
@@ -31,6 +33,7 @@ class DlqTopic:
     compression: str = "snappy"
     largest: int = LARGEST
     form: Literal["fields", "embedded"] = "fields"
+    group: str | None = None
 
     def settings(self, queue_largest: int) -> dict[str, str]:
         """The settings of the topic, with room for a letter of the largest message of its queue."""
@@ -43,6 +46,11 @@ class DlqTopic:
             "compression.type": self.compression,
             "max.message.bytes": f"{max(self.largest, grown + ROOM if queue_largest else 0)}",
         }
+
+    def reader(self, topic: str, *, queue: str, group: str) -> str:
+        """The consumer group that reads a topic for a group of ours: the queue itself, or its lane."""
+        collects = topic == queue and group == COLLECTORS and not queue_of(OUTCOMES, topic)
+        return self.group if self.group and collects else group_reading(topic, queue=queue, group=group)
 
     def record(self, letter: DeadLetter, *, dlq: str, now: datetime) -> Record:
         """A letter as it is written into a DLQ."""

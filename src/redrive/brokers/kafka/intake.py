@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from redrive.brokers.kafka import codes
 from redrive.brokers.kafka.errors import translate
 from redrive.brokers.kafka.hands import Hands
-from redrive.brokers.kafka.names import group_id, group_reading
+from redrive.brokers.kafka.names import group_id
 from redrive.brokers.kafka.notes import put
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.orders import Order, Orders
@@ -53,7 +53,7 @@ class Intake:
 
     def __init__(self, office: Office, membership: "Membership", hands: Hands, *, topic: str, lease: timedelta) -> None:
         self.topic = topic
-        self.group_id = group_reading(topic, queue=membership.queue, group=membership.group)
+        self.group_id = office.topics.dlq.reader(topic, queue=membership.queue, group=membership.group)
         self.fault: str | None = None
         self._office = office
         self._membership = membership

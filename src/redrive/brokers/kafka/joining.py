@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from redrive.brokers.kafka.names import book_of, group_id, group_of, lane_of
+from redrive.brokers.kafka.names import book_of, group_of, lane_of
 from redrive.brokers.kafka.office import Office
 from redrive.core.errors import BrokerError
 
@@ -17,7 +17,7 @@ def begin(office: Office, queue: str, group: str) -> None:
     if topics.exists(lane_of(queue, group)):
         return
     first = not any(found is not None and found[0] == queue for found in map(group_of, topics.all()))
-    places, known = topics.places(queue), group_id(queue, group)
+    places, known = topics.places(queue), topics.dlq.reader(queue, queue=queue, group=group)
     stood = office.positions.committed(group, places)
     starts = office.promises.ends(places) if not first else office.positions.starts(places)
     if not office.positions.committed(known, places):
