@@ -167,6 +167,7 @@ class Topics:
             replication = own or self._address.replication or min(REPLICATION, max(self.brokers(), 1))
         else:
             replication = self._address.replication or -1
+        settings |= safe_with(replication)
         new = NewTopic(topic, num_partitions=count, replication_factor=replication, config=settings)
         future = ask(lambda: self.admin.create_topics([new], request_timeout=PATIENCE))[topic]
         try:
@@ -209,6 +210,11 @@ class Topics:
             if time.monotonic() > ends:
                 raise BrokerUnavailable(f"kafka: {topic!r} was begun and does not appear")
             time.sleep(0.01)
+
+
+def safe_with(copies: int) -> dict[str, str]:
+    """With three copies or more, what is acknowledged is in two: either may be lost, and writing goes on without one."""
+    return {"min.insync.replicas": "2"} if copies >= REPLICATION else {}
 
 
 def ask(call: Callable[[], T]) -> T:
