@@ -83,7 +83,7 @@ class _CountedSubscription:
         deliveries = await self._inner.fetch(limit, wait=wait)
         try:
             return await self._told(deliveries)
-        except BrokerUnavailable:
+        except BaseException:  # whoever asked may have gone too
             await self._inner.release(deliveries)
             raise
 
@@ -95,7 +95,7 @@ class _CountedSubscription:
             return None
         try:
             return (await self._told([delivery]))[0]
-        except BrokerUnavailable:
+        except BaseException:  # whoever asked may have gone too
             await self._inner.release([delivery])
             raise
 
