@@ -1,7 +1,10 @@
 """What the doctor finds, and which loss it names."""
 
-from redrive.brokers.kafka import KafkaBroker
-from redrive.brokers.kafka.doctor import Topic, _election, _headroom, _kept, _offsets, _ours, _replication
+from types import SimpleNamespace
+from typing import Any
+
+from redrive.brokers.kafka import DlqTopic, KafkaBroker
+from redrive.brokers.kafka.doctor import Topic, _election, _headroom, _kept, _offsets, _ours, _replication, examine
 from redrive.core.ports import Finding
 from tests.kafka.scenes import bench_on
 
@@ -23,6 +26,19 @@ async def test_a_lone_broker_is_told_of_and_nothing_has_failed(broker: KafkaBrok
     assert levels(findings)["replication"] == "warn"
     assert not [finding for finding in findings if finding.level == "fail"]
     assert {"offsets", "replication", "dead letters", "size"} <= set(levels(findings))
+
+
+def test_a_topic_that_is_just_being_deleted_is_passed_over() -> None:
+    found = {"orders": SimpleNamespace(partitions={}), LANE: SimpleNamespace(partitions={})}
+    topics = SimpleNamespace(
+        described=lambda: found,
+        dlq=DlqTopic(),
+        settings=lambda names: {name: {} for name in names},
+        broker_settings=dict,
+    )
+    office: Any = SimpleNamespace(topics=topics)
+
+    assert levels([*examine(office)]) == {"offsets": "ok", "replication": "ok", "size": "ok"}
 
 
 def test_each_danger_has_its_finding() -> None:

@@ -34,7 +34,8 @@ class Topic(NamedTuple):
 
 def examine(office: Office) -> Sequence[Finding]:
     """Look at the cluster, at every queue that has a group of ours, and at what belongs to it."""
-    found, dlq = office.topics.described(), office.topics.dlq.name
+    found = {name: topic for name, topic in office.topics.described().items() if topic.partitions}  # others are going
+    dlq = office.topics.dlq.name
     ours = _ours(found, dlq)
     settings = office.topics.settings(ours)
     topics = [Topic(name, *_copies(found[name]), settings[name]) for name in ours]
