@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Sequence
 import aiormq
 import pytest
 
+from redrive import KafkaDeadLetterQueue
 from redrive.brokers.kafka import KafkaBroker
 from redrive.brokers.memory import MemoryBroker
 from redrive.brokers.nats import NatsBroker
@@ -69,7 +70,7 @@ class TestOnRedis(DeadLetterQueueSuite):
 class TestOnKafka(DeadLetterQueueSuite):
     @pytest.fixture
     async def dead_letter_queue_under_test(self, kafka_url: str) -> AsyncIterator[DeadLetterQueueUnderTest]:
-        broker, look = (KafkaBroker(kafka_url, clock=SystemClock()) for _ in range(2))
+        queue, look = KafkaDeadLetterQueue(kafka_url), KafkaBroker(kafka_url, clock=SystemClock())
         letters = look.dead_letters("orders")
         for entry in await letters.peek(100):
             await letters.remove(entry.entry_id)
@@ -77,8 +78,8 @@ class TestOnKafka(DeadLetterQueueSuite):
         async def written() -> Sequence[DeadLetter]:
             return [entry.letter for entry in await letters.peek()]
 
-        yield DeadLetterQueueUnderTest(queue=BrokerDeadLetterQueue(broker), written=written)
-        await broker.aclose()
+        yield DeadLetterQueueUnderTest(queue=queue, written=written)
+        await queue.aclose()
         await look.aclose()
 
 

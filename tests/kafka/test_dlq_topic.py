@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,6 +163,47 @@ async def test_the_names_of_the_seed_are_heard(monkeypatch: pytest.MonkeyPatch) 
     async with app:
         assert app.broker.dead_letters("anything").name == "execution.tickets.dlq"
         assert wiring.collector(app.broker, _NO_STORE)._dlqs == {"execution.tickets.dlq": "execution.tickets"}  # noqa: SLF001
+
+
+SETTINGS = """
+[kafka.dlq]
+topic = "graves.{queue}"
+partitions = 7
+replication = 2
+retention = "unlimited"
+compression = "zstd"
+max_message = "3MB"
+form = "embedded"
+group = "worker-agents-dlq"
+
+[kafka.attempts]
+redis = "redis://127.0.0.1:1"
+prefix = "ticket"
+field = "ticket_id"
+"""
+
+
+async def test_what_the_file_says_reaches_the_broker_and_the_counter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "redrive.toml").write_text(SETTINGS, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    broker: Any = wiring.connect("kafka://127.0.0.1:1")
+    told = broker._id_of(Message("m", "orders", b'{"ticket_id": "T-7"}'))  # noqa: SLF001
+
+    assert broker._dlq == DlqTopic(  # noqa: SLF001
+        name="graves.{queue}",
+        partitions=7,
+        replication=2,
+        retention=None,
+        compression="zstd",
+        largest=3_000_000,
+        form="embedded",
+        group="worker-agents-dlq",
+    )
+    assert told == "T-7"
+    assert broker._counter._prefix == "ticket"  # noqa: SLF001
+    await broker.aclose()
 
 
 def test_they_are_none_of_the_business_of_other_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
