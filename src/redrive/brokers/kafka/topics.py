@@ -213,7 +213,7 @@ class Topics:
 
 
 def safe_with(copies: int) -> dict[str, str]:
-    """With three copies or more, what is acknowledged is in two: either may be lost, and writing goes on without one."""
+    """With three copies or more, what is acknowledged is in two of them, and writing goes on without one broker."""
     return {"min.insync.replicas": "2"} if copies >= REPLICATION else {}
 
 
