@@ -176,7 +176,7 @@ def test_when_to_ask_for_a_retry_again_is_never_now(pauses: list[float], answers
 
 async def test_retries_of_a_worker_wait_for_the_allowance_as_all_others_do() -> None:
     async with on_stage(Provider()) as stage:
-        stage.gateway._lines["fast"].limits.allowance.succeeded = lambda _: None  # type: ignore[method-assign]  # noqa: SLF001
+        stage.gateway._lines["fast"].limits.allowance.succeeded = lambda now: None  # type: ignore[method-assign]  # noqa: SLF001
         retries = [asyncio.create_task(stage.gateway.attempt(a_request(str(n)), failures=1)) for n in range(12)]
         await stage.settle()
         assert len(stage.provider.posts) == 10
