@@ -17,7 +17,6 @@ from redrive.worker.breaker import BreakerRules
 from redrive.worker.validation import ValidateSpec, Validation
 
 CONCURRENCY = 100
-PREFETCH = 500
 CRASH_LIMIT = 3
 
 
@@ -47,7 +46,8 @@ class Treatment:
     """How a consumer's messages are treated, checked and complete.
 
     `retry`: the policy. `timeout`: the time limit of one attempt. `concurrency`: handlers running at once.
-    `prefetch`: the most that is fetched ahead. `lease`: how long a silent worker keeps its messages.
+    `prefetch`: the most that is fetched ahead; None: as many as suits the broker.
+    `lease`: how long a silent worker keeps its messages.
     `crash_limit`: deaths alone before a message is given up. `dlq`: where its dead letters go. `output`: the queue
     for what the handler returns. `accept`: says whether a returned value counts as success. `context`: what the
     letter tells about the message. `stack`: keep stack traces in letters. `breaker`: None switches it off.
@@ -60,7 +60,7 @@ class Treatment:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout: timedelta | None = None
     concurrency: int = CONCURRENCY
-    prefetch: int = PREFETCH
+    prefetch: int | None = None
     lease: timedelta = LEASE
     crash_limit: int = CRASH_LIMIT
     dlq: DeadLetterPlace = field(default_factory=DeadLetterPlace)

@@ -160,7 +160,9 @@ class Crew:
             pid=os.getpid(),
             kind=treatment.kind,
         )
-        post = Post(duty.group, duty.owner, source, self._resources, duty.takes_suspects)
+        post = Post(
+            duty.group, duty.owner, source, self._resources, duty.takes_suspects, self._broker.capabilities.prefetch
+        )
         try:
             return Worker(consumer, subscription=subscription, post=post, around=self._around, floor=self._floor)
         except ConfigError:

@@ -17,7 +17,7 @@ from redrive.worker.outcomes import Ended, Release, delivery_of
 
 FIRST_PAUSE = timedelta(milliseconds=100)
 LONGEST_PAUSE = timedelta(seconds=30)
-MOST = 1000  # outcomes per call
+MOST = 1000  # outcomes per call, for who fetches fewer ahead
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -27,7 +27,8 @@ class Settler:
     """Carries out outcomes. Nothing handed to it is forgotten while the process lives, whatever the broker says.
 
     `output_refused` says what becomes of a success whose output the broker will not take. `drop_refused` acks
-    messages whose dead letter cannot be written, instead of holding them and trying again.
+    messages whose dead letter cannot be written, instead of holding them and trying again. A call has up to
+    `most` outcomes.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Settler:
         acked: Callable[[], None],
         output_refused: Callable[[Delivery, str], Ended],
         drop_refused: bool = False,
+        most: int = MOST,
     ) -> None:
         self._subscription = subscription
         self._account = account
@@ -46,6 +48,7 @@ class Settler:
         self._acked = acked
         self._output_refused = output_refused
         self._drop_refused = drop_refused
+        self._most = most
         self._pending: list[Ended] = []
         self._flying: list[Ended] = []
         self._refused: dict[int, tuple[Settlement, int]] = {}  # by id(): what the broker refused, and how often
@@ -79,8 +82,8 @@ class Settler:
             await self._kicked.wait()
             self._kicked.clear()
             while self._pending:
-                self._flying = self._pending[:MOST]
-                del self._pending[:MOST]
+                self._flying = self._pending[: self._most]
+                del self._pending[: self._most]
                 await self._flush(self._flying)
                 self._flying = []
             self._idle.set()
@@ -92,8 +95,9 @@ class Settler:
         await asyncio.gather(*self._again, return_exceptions=True)
 
     async def _flush(self, batch: list[Ended]) -> None:
-        items: Sequence[Settlement | Delivery] = [item for item in batch if not isinstance(item, Release)]
-        if len(items) < len(batch):
+        items: Sequence[Settlement | Delivery] = batch  # type: ignore[assignment]  # most often: nothing was released
+        if Release in {*map(type, batch)}:
+            items = [item for item in batch if not isinstance(item, Release)]
             released = [item.delivery for item in batch if isinstance(item, Release)]
             await self._insist("release", self._subscription.release, released)
         if not items:

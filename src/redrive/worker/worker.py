@@ -27,7 +27,7 @@ from redrive.core.event import (
     WorkerStopped,
 )
 from redrive.core.letter import Source
-from redrive.core.ports import Subscription
+from redrive.core.ports import Capabilities, Subscription
 from redrive.worker.account import Account, Place
 from redrive.worker.breaker import Breaker
 from redrive.worker.consumer import Consumer
@@ -45,7 +45,7 @@ from redrive.worker.runner import (
     call_in_thread,
     in_fresh_context,
 )
-from redrive.worker.settle import FIRST_PAUSE, LONGEST_PAUSE, Settler
+from redrive.worker.settle import FIRST_PAUSE, LONGEST_PAUSE, MOST, Settler
 
 WAIT = timedelta(seconds=1)  # the longest a fetch blocks, so that a stop or a pause is obeyed soon
 
@@ -58,6 +58,7 @@ class Post(NamedTuple):
     source: Source
     resources: Sequence[object] = ()
     takes_suspects: bool = True
+    prefetch: int = Capabilities().prefetch
 
 
 class Worker:
@@ -78,6 +79,7 @@ class Worker:
         self._post = post
         self._around = around
         self._floor = floor
+        self._prefetch = treatment.prefetch or post.prefetch
         self._breaker = None if treatment.breaker is None else Breaker(treatment.breaker)
         self._account = Account(Place(post.source.broker, consumer.queue, post.group, treatment.dlq), around)
         self._outcomes = Outcomes(
@@ -90,6 +92,7 @@ class Worker:
             acked=self._acked,
             output_refused=self._output_refused,
             drop_refused=treatment.dlq.on_failure == "drop",
+            most=max(MOST, self._prefetch),
         )
         self._threads = ThreadPoolExecutor(treatment.concurrency, thread_name_prefix=f"redrive-{consumer.queue}")
         self._lanes = Lanes(
@@ -100,7 +103,7 @@ class Worker:
             batch_size=consumer.batch_size,
             hungry=self._hungry,
         )
-        self._pace = Pace(treatment.prefetch)
+        self._pace = Pace(self._prefetch)
         self._wanted = asyncio.Event()
         self._parked = asyncio.Event()
         self._parked.set()
@@ -300,7 +303,7 @@ class Worker:
         await self.wait_for_probe()
         if self._stopping.is_set():
             return
-        deliveries = await self._fetch(min(breaker.reach, self.consumer.treatment.prefetch))
+        deliveries = await self._fetch(min(breaker.reach, self._prefetch))
         if deliveries:
             chosen = breaker.choose(deliveries)
             self._hand_back(delivery for delivery in deliveries if delivery is not chosen)

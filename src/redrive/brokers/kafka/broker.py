@@ -43,6 +43,8 @@ from redrive.core.redrive import SendBack
 
 T = TypeVar("T")
 
+_PREFETCH: Final = 2000
+"""A commit costs the same however many messages it is for, and new ones are handed out by the stretch."""
 _PUBLISH_TIMEOUT: Final = 10.0
 """Seconds after which a publisher that died in a transaction no longer holds up those who read."""
 
@@ -60,7 +62,7 @@ class KafkaBroker:
         dlq: DlqTopic | None = None,
     ) -> None:
         self._dlq = dlq or DlqTopic()
-        self._capabilities = Capabilities(keeps_acked=True, dlq=self._dlq.name)
+        self._capabilities = Capabilities(keeps_acked=True, dlq=self._dlq.name, prefetch=_PREFETCH)
         self._office = Office(Address.of(url), name=name, clock=clock, sink=sink, dlq=self._dlq)
         self._calls = ThreadPoolExecutor(4, thread_name_prefix="redrive-kafka")
         self._publisher = self._office.transactions(f"redrive-publish-{uuid4().hex}", timeout=_PUBLISH_TIMEOUT)

@@ -37,6 +37,7 @@ class Capabilities:
     any_name: bool = True  # a DLQ or an output may be called anything, and still be written in the same step
     lists_all: bool = True  # every queue is listed, also one that somebody else has begun
     keeps_acked: bool = False  # a queue keeps what was acked until it is trimmed
+    prefetch: int = 500  # the most that is fetched ahead, unless a consumer says otherwise
     outcomes: str = OUTCOMES  # what the queue is called in which the fate of redriven messages is told
 
 
