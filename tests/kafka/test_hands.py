@@ -123,6 +123,21 @@ def test_what_was_settled_is_answered_as_it_was_when_it_is_settled_again() -> No
     assert hands.are_empty
 
 
+def test_a_handful_ends_as_a_whole_in_parts_or_in_another_order_alike() -> None:
+    hands, (share,) = holding(HERE)
+    for ends in ([[0, 1, 2]], [[2, 0, 1]], [[0, 1], [2]], [[1], [2, 0]]):
+        hands.ready.append(stretch(share, 0, None, None, None))
+        tokens = taken(hands)
+        for end in ends:
+            found = by_handful([tokens[number] for number in end])
+            assert hands.hold_all(found)
+            hands.let_go(found)
+            assert not hands.hold_all(found)
+
+        assert hands.are_empty
+        assert [hands.answer(token) for token in tokens] == [DONE] * 3
+
+
 def test_what_somebody_else_has_in_hand_is_not_ours() -> None:
     theirs, (share,) = holding(HERE)
     theirs.ready.append(stretch(share, 0, None))

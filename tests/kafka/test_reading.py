@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka import Message as ClientMessage
 
 from redrive.brokers.kafka import codes
-from redrive.brokers.kafka.reading import is_plain, partitions_of, stretch_of, unbroken
+from redrive.brokers.kafka.reading import parted, partitions_of, stretch_of, unbroken
 from redrive.brokers.kafka.record import dump_state, load_state
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import Window
@@ -23,9 +23,9 @@ def record(offset: int, *, partition: int = 0, value: bytes | None = b"{}", **mo
 
 def test_what_comes_is_parted_by_partition_in_its_order() -> None:
     came = [record(5), record(6), record(0, partition=1), record(7)]
-    parted = [(number, [each.offset() for each in some]) for number, some in partitions_of(came)]
+    found = [(number, [each.offset() for each in some]) for number, some in partitions_of(came)]
 
-    assert parted == [(0, [5, 6]), (1, [0]), (0, [7])]
+    assert found == [(0, [5, 6]), (1, [0]), (0, [7])]
     assert [number for number, _ in partitions_of(came[:2])] == [0]
 
 
@@ -42,20 +42,31 @@ def test_a_row_ends_where_offsets_do_not_follow_each_other(offsets: list[int], r
     assert [(first, len(row)) for first, row in unbroken([record(offset) for offset in offsets])] == rows
 
 
-def test_headers_of_ours_and_what_is_no_message_are_looked_at_one_by_one() -> None:
+def test_what_is_no_message_is_set_apart_and_the_messages_stay_in_their_order() -> None:
     end = ClientMessage(topic="orders", partition=0, offset=7, error=KafkaError(codes.PARTITION_EOF))
+    messages, events = parted([record(5), end, record(6)])
 
-    assert is_plain([record(5), record(6)])
-    assert is_plain([record(5), record(6, headers=[("name", b"value")])])
-    assert not is_plain([record(5), end])
-    assert not is_plain([record(5), record(6, headers=[("name", b"value"), ("rd-due", b"1")])])
+    assert [each.offset() for each in messages] == [5, 6]
+    assert [each.offset() for each in events] == [7]
+    assert parted([record(5)])[1] == ()
+    assert [*partitions_of(parted([end])[0])] == []
+
+
+def test_a_row_with_a_header_of_ours_is_no_stretch() -> None:
+    share = Share(("orders", 0), Window(0))
+    ours = record(6, headers=[("name", b"value"), ("rd-due", b"1")])
+
+    assert stretch_of([record(5), record(6, headers=[("name", b"value")])], share, 5, queue="orders") is not None
+    assert stretch_of([record(5), ours], share, 5, queue="orders") is None
 
 
 def test_a_stretch_has_the_id_the_key_the_headers_and_the_instant_of_each_message() -> None:
     share = Share(("orders", 2), Window(0))
     came = [record(9, key=b"a", headers=[("name", b"value"), ("empty", None)]), record(10, value=None)]
     stretch = stretch_of(came, share, 9, queue="orders")
+    without_keys = stretch_of([record(9)], share, 9, queue="orders")
 
+    assert stretch is not None
     assert (stretch.offset, stretch.has_keys) == (9, True)
     assert [(each.id, each.body, each.key, each.headers) for each in stretch.messages] == [
         ("orders-2-9", b"{}", b"a", (("name", b"value"), ("empty", b""))),
@@ -65,7 +76,8 @@ def test_a_stretch_has_the_id_the_key_the_headers_and_the_instant_of_each_messag
     assert first is not None
     assert second is not None
     assert (first.timestamp() * 1000, (second - first).total_seconds()) == (MILLIS + 9, 0.001)
-    assert not stretch_of([record(9)], share, 9, queue="orders").has_keys
+    assert without_keys is not None
+    assert not without_keys.has_keys
 
 
 @pytest.mark.parametrize(

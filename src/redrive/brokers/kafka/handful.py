@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from itertools import groupby, repeat
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from redrive.brokers.kafka.entry import Entry, Lease
 from redrive.brokers.kafka.share import Share
@@ -53,8 +52,14 @@ class Handful:
 
     def has(self, offsets: Sequence[int]) -> bool:
         """Whether all of these are in hand, and none stands there twice."""
+        if self.is_all(offsets):
+            return True
         wanted = {*offsets}
         return len(wanted) == len(offsets) and self.held.keys() >= wanted
+
+    def is_all(self, offsets: Sequence[int]) -> bool:
+        """Whether these are all that is in hand, in their order, as most end."""
+        return len(offsets) == len(self.held) and offsets == [*self.held]
 
     def answer(self, offset: int) -> Settled | None:
         """What was answered to a settlement before, of one that is not in hand; None if it was lost."""
@@ -70,13 +75,10 @@ class Handful:
     def deliveries(self, group: str, *, now: datetime) -> list[Delivery]:
         """What a worker gets. The token of each is this handful and its offset."""
         if self.is_new:
-            return [
-                _new(
-                    Delivery,
-                    (message, group, now, 0, 0, 0, None, None, None, b"", False, None, (self, offset), None),
-                )
-                for offset, message in self.held.items()
-            ]
+            told = map(repeat, (group, now, 0, 0, 0, None, None, None, b"", False, None))
+            tokens = zip(repeat(self), self.held, strict=False)
+            rows = zip(self.held.values(), *told, tokens, repeat(None), strict=False)
+            return [*map(_new, repeat(Delivery), rows)]
         return [self.entry(offset).delivery(group, now=now, token=(self, offset)) for offset in self.held]
 
 
@@ -84,18 +86,25 @@ Token: TypeAlias = tuple[Handful, int]
 Found: TypeAlias = Mapping[Handful, Sequence[int]]
 """Offsets of what is in hand, by handful."""
 
-Key = TypeVar("Key")
-_first: Final = itemgetter(0)
-
 
 def by_handful(tokens: Iterable[Token]) -> dict[Handful, list[int]]:
     """The offsets of tokens. Most come in rows of one handful."""
-    return _gathered(tokens)
+    found: dict[Handful, list[int]] = {}
+    handfuls, offsets = zip(*tokens, strict=True)
+    start = 0
+    for handful, some in groupby(handfuls):
+        end = start + len([*some])
+        found.setdefault(handful, []).extend(offsets[start:end])
+        start = end
+    return found
 
 
 def by_share(entries: Iterable[Entry]) -> dict[Share, list[int]]:
     """The offsets of entries, by partition."""
-    return _gathered((entry.share, entry.offset) for entry in entries)
+    found: dict[Share, list[int]] = {}
+    for entry in entries:
+        found.setdefault(entry.share, []).append(entry.offset)
+    return found
 
 
 def noted(found: Found) -> dict[Share, Sequence[int]]:
@@ -105,14 +114,3 @@ def noted(found: Found) -> dict[Share, Sequence[int]]:
         before = offsets.get(handful.share)
         offsets[handful.share] = some if before is None else [*before, *some]
     return {share: row_of(some) for share, some in offsets.items()}
-
-
-def _gathered(pairs: Iterable[tuple[Key, int]]) -> dict[Key, list[int]]:
-    found: dict[Key, list[int]] = {}
-    for key, some in groupby(pairs, _first):
-        offsets = [offset for _, offset in some]
-        if key in found:
-            found[key] += offsets
-        else:
-            found[key] = offsets
-    return found

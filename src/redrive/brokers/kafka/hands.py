@@ -4,7 +4,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import count
+from itertools import count, repeat
 from typing import Final
 
 from redrive.brokers.kafka.entry import Entry, Lease
@@ -162,7 +162,11 @@ class Hands:
             token[0].answers[token[1]] = answer
         for handful, offsets in found.items():
             held = handful.held
-            ended = [held.pop(offset, None) for offset in offsets]
+            if handful.is_all(offsets) and not self._busy:
+                held.clear()
+                self._handfuls.discard(handful)
+                continue
+            ended = [*map(held.pop, offsets, repeat(None))]
             if not held:
                 self._handfuls.discard(handful)
             if self._busy:

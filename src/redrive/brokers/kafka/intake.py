@@ -17,7 +17,7 @@ from redrive.brokers.kafka.names import group_id
 from redrive.brokers.kafka.notes import put
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.orders import Order, Orders
-from redrive.brokers.kafka.reading import is_plain, partitions_of, reader_of, stretch_of, unbroken
+from redrive.brokers.kafka.reading import parted, partitions_of, reader_of, stretch_of, unbroken
 from redrive.brokers.kafka.record import Place
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import SPAN, Window, load_window
@@ -219,30 +219,33 @@ class Intake:
             self._state.notify_all()
         self._membership.bell.ring()
 
-    def _take_in(self, messages: Sequence[Any]) -> None:
+    def _take_in(self, found: Sequence[Any]) -> None:
         """Most are new, and none of our headers is in them: those are taken in as they came, by the stretch."""
-        if self.topic != self._membership.queue or not is_plain(messages):
+        messages, events = parted(found)
+        if self.topic != self._membership.queue:
             for message in messages:
                 self._take_in_one(message)
+        else:
+            for number, some in partitions_of(messages):
+                if number in self._shares:
+                    for first, row in unbroken(some):
+                        self._take_in_row(row, self._shares[number], first)
+        for event in events:  # behind what was read: the end of a partition is where that ends, or before it
+            self._told_of(event.error(), self._shares.get(event.partition()), event.offset())
+
+    def _take_in_row(self, row: Sequence[Any], share: Share, first: int) -> None:
+        is_new = first >= share.position and first >= share.noted
+        stretch = self._read_stretch(row, share, first, queue=self.topic) if is_new else None
+        if stretch is None:
+            for message in row:
+                self._take_in_one(message)
             return
-        for number, some in partitions_of(messages):
-            share = self._shares.get(number)
-            if share is None:
-                continue
-            for first, row in unbroken(some):
-                if first < share.position or first < share.noted:
-                    for message in row:
-                        self._take_in_one(message)
-                    continue
-                share.reached(first)
-                self._hands.ready.append(self._read_stretch(row, share, first, queue=self.topic))
-                share.position = first + len(row)
+        share.reached(first)
+        self._hands.ready.append(stretch)
+        share.position = first + len(row)
 
     def _take_in_one(self, message: Any) -> None:
         share, offset = self._shares.get(message.partition()), message.offset()
-        if message.error() is not None:
-            self._told_of(message.error(), share, offset)
-            return
         if share is None or offset < share.position:
             if share is not None and offset < share.window.low:  # the client was sent back to the start
                 self._begun_again.add(share.place)

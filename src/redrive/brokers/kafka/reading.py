@@ -17,7 +17,7 @@ _new: Final = tuple.__new__  # at a third of the cost of calling the class
 
 _partition: Final[Any] = ClientMessage.partition  # of what is a message, they are known
 _offset: Final[Any] = ClientMessage.offset
-_NONE: Final = {type(None)}
+_NONE: Final = type(None)
 
 Reader: TypeAlias = Callable[[Any, Share, int], Entry]
 """Makes an entry of a client's message at an offset of a share."""
@@ -35,18 +35,21 @@ def reader_of(topic: str, *, queue: str) -> Reader:
     return read
 
 
-def is_plain(messages: Sequence[Any]) -> bool:
-    """Whether these are all messages, and no header of ours is among them."""
-    if {*map(type, map(ClientMessage.error, messages))} != _NONE:  # an error cannot be compared with None
-        return False
-    headers: list[Any] = [*map(ClientMessage.headers, messages)]
-    return headers.count(None) == len(headers) or not any(
-        name.startswith(RESERVED_PREFIX) for some in headers if some for name, _ in some
+def parted(found: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Messages, and what is none: the client also tells of errors, and of the end of a partition."""
+    kinds = [*map(type, map(ClientMessage.error, found))]  # an error cannot be compared with None
+    if kinds.count(_NONE) == len(kinds):
+        return found, ()
+    return (
+        [each for each, kind in zip(found, kinds, strict=True) if kind is _NONE],
+        [each for each, kind in zip(found, kinds, strict=True) if kind is not _NONE],
     )
 
 
 def partitions_of(messages: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
     """What was read of each partition in turn, in the order in which it came."""
+    if not messages:
+        return
     numbers: list[int] = [*map(_partition, messages)]
     if numbers.count(numbers[0]) == len(numbers):
         yield numbers[0], [*messages]
@@ -71,27 +74,29 @@ def unbroken(messages: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
         start = end
 
 
-def stretch_of(messages: Sequence[Any], share: Share, first: int, *, queue: str) -> Stretch:
-    """New messages that follow each other from `first` on, column by column."""
+def stretch_of(messages: Sequence[Any], share: Share, first: int, *, queue: str) -> Stretch | None:
+    """New messages that follow each other from `first` on, column by column; None if a header of ours is in one."""
+    headers = _headers_in(messages)
+    if headers is None:
+        return None
     keys = [*map(ClientMessage.key, messages)]
     stamps = [*map(ClientMessage.timestamp, messages)]
     at = {stamp: at_millis(stamp[1]) for stamp in {*stamps}}  # messages that were sent together share their instant
     prefix = share.prefix
-    found = [
-        _new(Message, (f"{prefix}{offset}", queue, value or b"", headers, key, at[stamp], None, ""))
-        for offset, value, headers, key, stamp in zip(
-            count(first),
-            map(ClientMessage.value, messages),
-            _headers_in(messages),
-            keys,
-            stamps,
-            strict=False,
-        )
-    ]
-    return Stretch(share, first, found, keys.count(None) < len(keys))
+    ids = [f"{prefix}{offset}" for offset in range(first, first + len(messages))]
+    values: list[bytes | None] = [*map(ClientMessage.value, messages)]
+    if None in values:
+        values = [value or b"" for value in values]
+    times = map(at.__getitem__, stamps)
+    rows = zip(ids, repeat(queue), values, headers, keys, times, repeat(None), repeat(""), strict=False)
+    return Stretch(share, first, [*map(_new, repeat(Message), rows)], keys.count(None) < len(keys))
 
 
-def _headers_in(messages: Sequence[Any]) -> Iterable[Headers]:
-    """Those of each; most messages have none."""
+def _headers_in(messages: Sequence[Any]) -> Iterable[Headers] | None:
+    """Those of each, and most have none; None if one of ours is among them."""
     found: list[Any] = [*map(ClientMessage.headers, messages)]
-    return repeat(()) if found.count(None) == len(found) else [headers_of(headers or ()) for headers in found]
+    if found.count(None) == len(found):
+        return repeat(())
+    if any(name.startswith(RESERVED_PREFIX) for some in found if some for name, _ in some):
+        return None
+    return [headers_of(headers or ()) for headers in found]
