@@ -1,5 +1,7 @@
 """What the client hands over is taken in by the stretch, and nothing in it is passed over or taken twice."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -7,10 +9,12 @@ from confluent_kafka import KafkaError
 from confluent_kafka import Message as ClientMessage
 
 from redrive.brokers.kafka import codes
+from redrive.brokers.kafka.entry import Entry, entry_in_lane
 from redrive.brokers.kafka.reading import parted, partitions_of, stretch_of, unbroken
-from redrive.brokers.kafka.record import dump_state, load_state
+from redrive.brokers.kafka.record import State, dump_state, last_state_in, load_state, read_of
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import Window
+from redrive.core.message import Headers, Message
 
 MILLIS = 1_767_225_600_000  # the first of January 2026
 
@@ -90,3 +94,49 @@ def test_what_is_written_beside_a_copy_comes_back(state: dict[str, Any]) -> None
 @pytest.mark.parametrize("raw", [b"", b"{", b"[1]", b"\xff", b'"text"'])
 def test_what_others_wrote_there_says_nothing(raw: bytes) -> None:
     assert load_state(raw) == {}
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KNOWN = Entry(
+    Message("orders-0-1", "orders", b"{}", (("name", b"value"),), b"key", NOON, NOON + timedelta(days=1), "orders-0-0"),
+    failures=2,
+    crashes=1,
+    generation=3,
+    letter_id="letter",
+    attempts_allowed=5,
+    first_attempt_at=NOON,
+    trail=b"trail",
+    due_at=NOON + timedelta(seconds=1),
+)
+
+
+def in_lane(headers: Headers, *, body: bytes = b"{}", key: bytes | None = None) -> Entry:
+    return entry_in_lane(read_of(record(7, value=body, key=key, headers=[*headers])), queue="orders")
+
+
+@pytest.mark.parametrize("origin", ["", "orders-0-0", "a \ud800 half"])
+@pytest.mark.parametrize("trail", [b"", b"trail"])
+@pytest.mark.parametrize("headers", [(), (("name", b"value"), ("name", b""))])
+def test_a_copy_in_the_lane_is_the_entry_that_was_written(origin: str, trail: bytes, headers: Headers) -> None:
+    entry = replace(KNOWN, message=KNOWN.message._replace(origin=origin, headers=headers), trail=trail)
+
+    assert vars(in_lane(entry.headers(), key=b"key")) == vars(entry)
+
+
+def test_a_copy_in_the_lane_is_read_in_whatever_order_its_headers_stand() -> None:
+    written = KNOWN.headers()
+
+    assert vars(in_lane(written[::-1], key=b"key")) == vars(KNOWN)
+
+
+@pytest.mark.parametrize("state", [b'{"id":1}', b'{"id":"a","published":9' + b"9" * 18 + b"}", b"[]", b"{"])
+def test_a_state_that_we_did_not_write_is_that_of_a_message_without_a_past(state: bytes) -> None:
+    entry = in_lane((("name", b"value"), ("rd-state", state)))
+
+    assert (entry.failures, entry.due_at, entry.message.headers) == (0, None, (("name", b"value"),))
+    assert entry.message.published_at is not None
+
+
+def test_what_has_not_happened_is_not_written() -> None:
+    assert dump_state(State("orders-0-1", due=1)) == dump_state({"id": "orders-0-1", "due": 1})
+    assert last_state_in((("rd-state", b'{"id":"orders-0-1","due":1,"later":2}'),)) == State("orders-0-1", due=1)

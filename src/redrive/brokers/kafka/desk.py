@@ -55,10 +55,11 @@ class Desk:
 
     def _settle_others(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
         answers: Answers = {}
-        plain: dict[Token, None] = {}
         steps: dict[Token, Step] = {}
-        tokens = [item[_TOKEN] if isinstance(item, Delivery) else item.delivery.token for item in items]
-        for token, item in zip(tokens, items, strict=True):
+        tokens = [item[_TOKEN] if item.__class__ is Delivery else item.delivery.token for item in items]
+        plain = self._plain_in(items, tokens)
+        rest = zip(tokens, items, strict=True)
+        for token, item in [pair for pair in rest if pair[1].__class__ is not Delivery] if plain else rest:
             if token in steps or token in answers:
                 continue
             if isinstance(token, str) or not self._hands.hold(token):
@@ -76,6 +77,14 @@ class Desk:
         return (
             [answers.get(token, DONE) for token in tokens] if len(told) == len(tokens) else _each_once(tokens, answers)
         )
+
+    def _plain_in(self, items: Sequence[Settlement | Delivery], tokens: Sequence[Token | str]) -> dict[Token, None]:
+        """Plain successes among others, all at once; none if that is not possible: then they are looked at each."""
+        bare: dict[Any, None] = dict.fromkeys(
+            [token for token, item in zip(tokens, items, strict=True) if item.__class__ is Delivery]
+        )
+        is_possible = {*map(type, bare)} == {tuple} and len({*tokens}) == len(tokens)
+        return bare if is_possible and self._hands.hold_all(by_handful(bare)) else {}
 
     def _answer_late(self, item: Settlement, options: Options) -> Settled:
         """What is not in hand: settled before, a suspect, or lost."""

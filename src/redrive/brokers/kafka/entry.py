@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from redrive.brokers.kafka.names import group_of
 from redrive.brokers.kafka.record import (
     DUE,
@@ -12,9 +14,11 @@ from redrive.brokers.kafka.record import (
     TRAIL,
     Read,
     Record,
+    State,
     dump_state,
     from_micros,
     instant_in,
+    last_state_in,
     plain_message,
     state_in,
     to_micros,
@@ -110,25 +114,26 @@ class Entry:
         delivery: Delivery = _new(Delivery, told)
         return delivery
 
-    def headers(self, **more: Any) -> Headers:
+    def headers(self, *, group: str = "", **more: Any) -> Headers:
         """The message's own, and behind them what we know of it."""
         message = self.message
-        state = {
-            "id": message.id,
-            "queue": message.queue,
-            "origin": message.origin,
-            "published": _micros(message.published_at),
-            "expires": _micros(message.expires_at),
-            "due": _micros(self.due_at),
-            "first": _micros(self.first_attempt_at),
-            "failures": self.failures,
-            "crashes": self.crashes,
-            "generation": self.generation,
-            "letter": self.letter_id,
-            "attempts": self.attempts_allowed,
-            **more,
-        }
-        told = dump_state({name: value for name, value in state.items() if value})
+        state = State(
+            message.id,
+            message.queue,
+            message.origin,
+            _micros(message.published_at),
+            _micros(message.expires_at),
+            _micros(self.due_at),
+            _micros(self.first_attempt_at),
+            self.failures,
+            self.crashes,
+            self.generation,
+            self.letter_id,
+            self.attempts_allowed,
+            group,
+        )
+        more = {name: value for name, value in more.items() if value}
+        told = dump_state({**msgspec.to_builtins(state), **more} if more else state)
         trail = ((TRAIL, self.trail),) if self.trail else ()
         return (*message.headers, *trail, (STATE, told))
 
@@ -145,13 +150,39 @@ def entry_in_queue(read: Read) -> Entry:
 
 def entry_in_lane(read: Read, *, queue: str) -> Entry:
     """A copy that waited in the lane; what is not ours there is taken for a message without a past."""
+    state = last_state_in(read.headers)
     try:
+        if state is not None and state.id and state.published is not None:
+            return _as_written(read, state, queue=queue)
         entry = entry_of(read.headers, read.value, read.key, queue=queue, id=read.id)
     except (ArithmeticError, TypeError, ValueError):
         entry = entry_of(without_reserved(read.headers), read.value, read.key, queue=queue, id=read.id)
     if entry.message.published_at is None:
         entry.message = entry.message._replace(published_at=read.at)
     return entry
+
+
+def _as_written(read: Read, state: State, *, queue: str) -> Entry:
+    """A copy of ours: its message's own headers, the trail if there is one, and the state."""
+    headers, trail = read.headers[:-1], b""
+    if headers and headers[-1][0] == TRAIL:
+        headers, trail = headers[:-1], headers[-1][1]
+    own = without_reserved(headers) if headers else ()
+    published_at, expires_at = _instant(state.published), _instant(state.expires)
+    message: Message = _new(
+        Message, (state.id, queue, read.value, own, read.key, published_at, expires_at, state.origin)
+    )
+    return Entry(
+        message,
+        failures=state.failures,
+        crashes=state.crashes,
+        generation=state.generation,
+        letter_id=state.letter,
+        attempts_allowed=state.attempts,
+        first_attempt_at=_instant(state.first),
+        trail=trail,
+        due_at=_instant(state.due),
+    )
 
 
 def entry_of(

@@ -198,7 +198,8 @@ class Intake:
             is_current = share is self._shares.get(first.partition())
             self._arrived([first, *rest] if is_current else rest)
             self._busy_at = time.monotonic()  # orders will follow
-        self._hold_back(consumer)
+        if first is not None or self._paused or crowded:
+            self._hold_back(consumer)
         if self._strange:
             # By ourselves, not by leaving the group: a client that is just joining it anew would stay in it, keep what
             # it was assigned, and never tell of that again.

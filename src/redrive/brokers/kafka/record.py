@@ -36,6 +36,27 @@ class Record(NamedTuple):
     timestamp: int = 0
 
 
+class State(msgspec.Struct, omit_defaults=True):
+    """What is written beside a copy of a message: who it is, and what has become of it. Instants in microseconds."""
+
+    id: str = ""
+    queue: str = ""
+    origin: str = ""
+    published: int | None = None
+    expires: int | None = None
+    due: int | None = None
+    first: int | None = None
+    failures: int = 0
+    crashes: int = 0
+    generation: int = 0
+    letter: str | None = None
+    attempts: int | None = None
+    group: str = ""
+
+
+_decode_state: Final = msgspec.json.Decoder(State).decode
+
+
 class Read(NamedTuple):
     """What was read."""
 
@@ -129,12 +150,22 @@ def state_in(headers: Headers) -> dict[str, Any]:
     return {}
 
 
-def dump_state(state: Mapping[str, Any]) -> bytes:
+def last_state_in(headers: Headers) -> State | None:
+    """The same of a copy that has it behind all others, as we write it; None for any that must be looked at closer."""
+    if not headers or headers[-1][0] != STATE:
+        return None
+    try:
+        return _decode_state(headers[-1][1])
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
+
+
+def dump_state(state: State | Mapping[str, Any]) -> bytes:
     """What we write beside a copy of a message, as JSON; in ASCII if it holds what UTF-8 cannot say."""
     try:
         return _encode(state)
     except UnicodeEncodeError:
-        return json.dumps(state, separators=(",", ":")).encode()
+        return json.dumps(msgspec.to_builtins(state), separators=(",", ":")).encode()
 
 
 def load_state(raw: bytes) -> dict[str, Any]:

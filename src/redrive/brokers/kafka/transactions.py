@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
 from typing import Any, Final, NamedTuple
@@ -213,7 +214,7 @@ def _produce(producer: Producer, records: Sequence[Record]) -> Sequence[Placed]:
             placed[index] = Placed(message.topic(), message.partition(), message.offset())
 
     for index, record in enumerate(records):
-        write(producer, record, told=lambda error, message, index=index: told(index, error, message))
+        write(producer, record, told=partial(told, index))
     ends = time.monotonic() + PATIENCE
     while len(placed) + len(failed) < len(records):
         producer.flush(0.5)
