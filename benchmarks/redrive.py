@@ -36,6 +36,17 @@ def drain(url: str, messages: int, *, whole: bool = True, tracing: bool = False)
     return _measure(app, messages, whole=whole)
 
 
+def drain_batches(url: str, messages: int, *, size: int) -> dict[str, Any]:
+    """Handle messages as lists of bytes, up to `size` at once."""
+    app = app_on(url)
+
+    @app.batch_consumer(QUEUE, size=size)
+    async def handle(bodies: list[bytes]) -> None:
+        pass
+
+    return _measure(app, messages)
+
+
 def drain_typed(url: str, messages: int) -> dict[str, Any]:
     """Handle messages as a dict: the payload is decoded from JSON."""
     app = app_on(url)

@@ -3,12 +3,14 @@
 from collections.abc import Collection
 
 from benchmarks.beside import draining, failing
+from benchmarks.kafka.hand import BATCH
 from benchmarks.runs import Case
 
 PARTS = ("healthy", "failing", "peers")
 
 HAND = "hand-written: consume 500, handle, commit"
 OURS = "Redrive, handler takes bytes"
+BATCHES = "Redrive, batch handler takes 500"
 TYPED = "Redrive, handler takes a dict"
 
 HAND_FAILING = "hand-written: written again at once or to the DLQ, one transaction per 500"
@@ -22,6 +24,7 @@ def cases(parts: Collection[str], *, scale: float, loop: str) -> list[Case]:
     found = [
         draining("kafka", HAND, "hand:drain", many),
         draining("kafka", OURS, "redrive:drain", many, loop=loop),
+        draining("kafka", BATCHES, "redrive:drain_batches", many, loop=loop, size=BATCH),
         draining("kafka", TYPED, "redrive:drain_typed", many, loop=loop),
     ]
     if "failing" in parts:

@@ -10,6 +10,11 @@ def drain(url: str, messages: int, *, loop: str) -> dict[str, Any]:
     return redrive.drain(url, messages)
 
 
+def drain_batches(url: str, messages: int, *, loop: str, size: int) -> dict[str, Any]:
+    loops.choose(loop)
+    return redrive.drain_batches(url, messages, size=size)
+
+
 def drain_typed(url: str, messages: int, *, loop: str) -> dict[str, Any]:
     loops.choose(loop)
     return redrive.drain_typed(url, messages)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from benchmarks import tables
-from benchmarks.kafka.cases import HAND, HAND_FAILING, OURS, OURS_FAILING, OURS_FAILING_ALOUD, TYPED
+from benchmarks.kafka.cases import BATCHES, HAND, HAND_FAILING, OURS, OURS_FAILING, OURS_FAILING_ALOUD, TYPED
 from benchmarks.runs import Samples
 from benchmarks.tables import Goal
 
@@ -22,7 +22,7 @@ def report(samples: Samples, *, conditions: str, peers: Mapping[str, str]) -> st
         conditions,
         tables.goals(_goals(samples)),
         "### Nothing fails",
-        tables.beside(samples, [HAND, OURS, TYPED], peers),
+        tables.beside(samples, [HAND, OURS, BATCHES, TYPED], peers),
     ]
     if HAND_FAILING in samples:
         parts += [

@@ -124,6 +124,9 @@ def _only(decode: Decode, fill: Sequence[Fill]) -> Callable[[Delivery], Any] | N
 
 
 def _arguments(decode: Decode, fill: Sequence[Fill]) -> Arguments:
+    if list(fill) == [_payload]:  # most often: nothing else is asked for
+        return lambda delivery: [decode(delivery[0][2])]
+
     def arguments(delivery: Delivery) -> list[Any]:
         value = decode(delivery.message.body)
         return [one(delivery, value) for one in fill]

@@ -212,13 +212,15 @@ class BatchRunner:
         """Run the handler on all that can start; the others get their end at once."""
         ended: list[Ended] = []
         items: list[tuple[Delivery, list[Any]]] = []
+        always_ask, arguments = self._outcomes.has_budget, self._signature.arguments
         for delivery in deliveries:
-            refused = self._outcomes.before(delivery)
-            if refused is not None:
-                ended.append(refused)
-                continue
+            if always_ask or delivery[CRASHES] or delivery[MESSAGE][EXPIRES_AT] is not None:
+                refused = self._outcomes.before(delivery)
+                if refused is not None:
+                    ended.append(refused)
+                    continue
             try:
-                items.append((delivery, self._signature.arguments(delivery)))
+                items.append((delivery, arguments(delivery)))
             except Exception as error:  # noqa: BLE001 - a type of the user's own may raise anything when it is made
                 ended.append(self._outcomes.failure(delivery, error, took=0.0))
         return [*ended, *await self._halving(items)] if items else ended
@@ -240,6 +242,9 @@ class BatchRunner:
             middle = len(items) // 2
             return [*await self._halving(items[:middle]), *await self._halving(items[middle:])]
         took = time.monotonic() - began
+        if answers is None and self._outcomes.plain and not any(delivery[LETTER_ID] for delivery, _ in items):
+            self._outcomes.untold += len(items)
+            return [delivery for delivery, _ in items]
         given = answers if answers is not None else [None] * len(items)
         return [self._end(delivery, answer, took) for (delivery, _), answer in zip(items, given, strict=True)]
 
