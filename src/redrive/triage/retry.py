@@ -18,7 +18,7 @@ from redrive.core.stored import StoredLetter
 from redrive.triage import redrives
 from redrive.triage.desk import Desk
 from redrive.triage.redriver import LEASE
-from redrive.triage.redrives import Brokers
+from redrive.triage.remarks import Brokers
 from redrive.triage.sending import opened, send_back_of
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -94,11 +95,11 @@ class Counting(Suite):
         assert await bench.store.count(Query(user_id="u1"), cap=20) == Count(20)
 
     async def test_letters_of_a_time_are_counted(self, bench: Bench) -> None:
-        for hour, names in enumerate(("abc", "def", "gh")):
-            await bench.dead(*names, failed_at=AT + timedelta(hours=hour))
+        for later, names in enumerate(("abc", "def", "gh")):
+            await bench.dead(*names, failed_at=AT + timedelta(hours=later))
         await bench.dead("i", "j", queue="mail", failed_at=AT + timedelta(hours=1))
         await bench.store.discard({"d": 1, "i": 1}, act=an_act("letters.discard"))
-        hour = {"from_at": AT + timedelta(hours=1), "to_at": AT + timedelta(hours=2)}
+        hour: dict[str, Any] = {"from_at": AT + timedelta(hours=1), "to_at": AT + timedelta(hours=2)}
 
         assert await bench.store.count(Query(**hour)) == Count(5)
         assert await bench.store.count(Query(**hour), cap=4) == Count(4, capped=True)
