@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -55,11 +55,16 @@ class ForgetfulStore(MemoryStore):
     is_away = False
 
     async def incidents(
-        self, *, state: str | None = "open", limit: int = 50, after: str | None = None
+        self,
+        *,
+        state: str | None = "open",
+        limit: int = 50,
+        after: str | None = None,
+        since: datetime | None = None,
     ) -> Page[IncidentRow]:
         if self.is_away:
             raise StoreUnavailable("away")
-        return await super().incidents(state=state, limit=limit, after=after)
+        return await super().incidents(state=state, limit=limit, after=after, since=since)
 
 
 class Bench:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from redrive.brokers.kafka.book import Book, Row
 from redrive.brokers.kafka.entry import Entry, key_text
@@ -102,6 +102,6 @@ class Clerk:
             yield plain_record(Message("", outcomes, dump_outcome(item.report)), now=now)
 
 
-def row_of(entry: Entry, **more: object) -> Row:
+def row_of(entry: Entry, **more: Any) -> Row:
     """A message in the book."""
     return Row(entry.message.body, entry.headers(key=key_text(entry.message.key), **more))

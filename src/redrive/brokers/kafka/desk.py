@@ -56,7 +56,7 @@ class Desk:
     def _settle_others(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
         answers: Answers = {}
         steps: dict[Token, Step] = {}
-        tokens = [item[_TOKEN] if item.__class__ is Delivery else item.delivery.token for item in items]
+        tokens = [item.token if isinstance(item, Delivery) else item.delivery.token for item in items]
         plain = self._plain_in(items, tokens)
         rest = zip(tokens, items, strict=True)
         for token, item in [pair for pair in rest if pair[1].__class__ is not Delivery] if plain else rest:
