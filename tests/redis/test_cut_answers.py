@@ -15,6 +15,7 @@ from redrive.core.delivery import Delivery
 from redrive.core.errors import BrokerUnavailable
 from redrive.core.message import Message
 from redrive.core.outcome import ACK, GiveUp, Outcome, RetryLater, Settlement, SettleStatus
+from redrive.core.place import DeadLetterPlace
 from redrive.core.ports import Obituary, Options, Subscription
 from tests.redis.letters import letter
 
@@ -22,6 +23,7 @@ NOW = timedelta(0)
 WAIT = timedelta(seconds=1)
 SOON = timedelta(milliseconds=1)
 DEAD = Obituary("dead", "killed by SIGKILL")
+WRITTEN = DeadLetterPlace()
 
 Cut = Callable[[str], None]
 
@@ -49,9 +51,10 @@ def _refused(answers: list[Any]) -> bool:
     return isinstance(answers[0], Exception)
 
 
-async def begin(broker: RedisBroker, queue: str, *, owner: str = "worker") -> Subscription:
+async def begin(broker: RedisBroker, queue: str, *, owner: str = "worker", **options: Any) -> Subscription:
     """A subscription to a queue with three messages."""
-    subscription = await broker.subscribe(queue, group="shop", options=Options(owner=owner, obituary=DEAD))
+    asked = Options(owner=owner, obituary=DEAD, **options)
+    subscription = await broker.subscribe(queue, group="shop", options=asked)
     await broker.publish(queue, [Message("", queue, b"%d" % number) for number in range(3)])
     return subscription
 
@@ -132,14 +135,20 @@ async def test_a_suspect_that_was_handed_out_unheard_is_handed_out_again_without
 
 
 @pytest.mark.parametrize(
-    ("outcome", "call"),
-    [(ACK, "XACK"), (RetryLater(SOON), "settle"), (GiveUp("no"), "settle")],
-    ids=["ack", "retry", "give-up"],
+    ("outcome", "call", "dlq"),
+    [
+        (ACK, "XACK", WRITTEN),
+        (RetryLater(SOON), "settle", WRITTEN),
+        (GiveUp("no"), "settle", WRITTEN),
+        (GiveUp("no"), "settle", DeadLetterPlace(enabled=False, off="drop")),
+        (GiveUp("no"), "settle", DeadLetterPlace(enabled=False, off="hold")),
+    ],
+    ids=["ack", "retry", "give-up", "drop", "hold"],
 )
 async def test_an_outcome_that_was_carried_out_unheard_is_repeated(
-    outcome: Outcome, call: str, broker: RedisBroker, queue: str, cut: Cut
+    outcome: Outcome, call: str, dlq: DeadLetterPlace, broker: RedisBroker, queue: str, cut: Cut
 ) -> None:
-    subscription = await begin(broker, queue)
+    subscription = await begin(broker, queue, dlq=dlq)
     delivery, *_ = await fetch(subscription)
     item = Settlement(delivery, outcome, letter=letter(queue) if isinstance(outcome, GiveUp) else None)
 
@@ -149,7 +158,7 @@ async def test_an_outcome_that_was_carried_out_unheard_is_repeated(
     (answer,) = await subscription.settle([item])
 
     assert answer.status is SettleStatus.REPEATED
-    assert await broker.dead_letters(queue).length() == (1 if isinstance(outcome, GiveUp) else 0)
+    assert await broker.dead_letters(queue).length() == (1 if isinstance(outcome, GiveUp) and dlq.enabled else 0)
 
 
 async def test_what_was_handed_back_unheard_is_handed_back_once(broker: RedisBroker, queue: str, cut: Cut) -> None:

@@ -63,12 +63,14 @@ local function fields_of(add)
 end
 
 local function write(item)
+  local first = ''  -- what is dropped leaves no entry, but a second call must hear that it was done all the same
   for number, add in ipairs(item.adds) do
     local new = add_entry(redis.call, add.key, '*', fields_of(add))
     if add.meta and kinds[add.key] == 'none' then redis.call('HSET', add.meta, 'created', '1') end
     kinds[add.key] = 'stream'
-    if number == 1 and item.once then redis.call('SET', item.once, new, 'PX', ONCE_LIFE) end
+    if number == 1 then first = new end
   end
+  if item.once then redis.call('SET', item.once, first, 'PX', ONCE_LIFE) end
 end
 
 local function due_of(member)
