@@ -109,6 +109,27 @@ async def test_a_payload_beyond_the_limit_is_refused_and_nothing_else_suffers(
     assert small_redis.ask("XLEN", "paid") == 1
 
 
+@pytest.mark.parametrize("taken", ["paid", "{paid}:redrive"], ids=["the stream", "what is kept about it"])
+async def test_an_output_whose_place_is_taken_is_refused_before_anything_is_written(
+    taken: str, fresh_redis: RedisServer, connect: Connect
+) -> None:
+    broker = connect(fresh_redis.url)
+    worker = await broker.subscribe("orders", group="shop", options=Options(owner="one"))
+    await broker.publish("orders", [Message("", "orders", b"1")] * 2)
+    deliveries = await worker.fetch(2, wait=WAIT)
+    fresh_redis.ask("SET", taken, "somebody else's")
+    outputs = [Message("", "paid", b"1"), Message("", "invoices", b"1")]
+    answers = await worker.settle(
+        [Settlement(delivery, output=output) for delivery, output in zip(deliveries, outputs, strict=True)]
+    )
+    await worker.settle([Settlement(deliveries[0])])
+
+    assert [answer.status for answer in answers] == [SettleStatus.REFUSED, SettleStatus.DONE]
+    assert answers[0].why.startswith(f"{taken} holds a string")
+    assert fresh_redis.ask("TYPE", "paid") == ("string" if taken == "paid" else "none")
+    assert fresh_redis.ask("XLEN", "invoices") == 1
+
+
 @pytest.mark.parametrize("entry", ["there", "trimmed"])
 async def test_thousands_of_fields_are_retried_die_and_come_back(
     entry: str, broker: RedisBroker, queue: str, client: Any

@@ -43,11 +43,16 @@ local function next_item()
   return item
 end
 
+local function other_kind(key, wanted)
+  kinds[key] = kinds[key] or redis.call('TYPE', key).ok
+  if kinds[key] ~= wanted and kinds[key] ~= 'none' then return key .. ' holds a ' .. kinds[key] .. ', not a ' .. wanted end
+end
+
 local function mistake(item)
   for _, add in ipairs(item.adds) do
-    local kind = kinds[add.key] or redis.call('TYPE', add.key).ok
-    if kind ~= 'stream' and kind ~= 'none' then return add.key .. ' holds a ' .. kind .. ', not a stream' end
-    kinds[add.key] = kind
+    local why = other_kind(add.key, 'stream')
+    if not why and add.meta and kinds[add.key] == 'none' then why = other_kind(add.meta, 'hash') end
+    if why then return why end
   end
 end
 
