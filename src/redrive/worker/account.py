@@ -14,7 +14,16 @@ from redrive.core.event import (
     MessageDropped,
 )
 from redrive.core.letter import DeadLetter
-from redrive.core.outcome import DONE, GiveUp, RetryLater, Settled, Settlement, SettleStatus, as_settlement
+from redrive.core.outcome import (
+    DONE,
+    REPEATED,
+    GiveUp,
+    RetryLater,
+    Settled,
+    Settlement,
+    SettleStatus,
+    as_settlement,
+)
 from redrive.core.place import DeadLetterPlace
 from redrive.worker.outcomes import Surroundings
 
@@ -52,8 +61,14 @@ class Account:
         answers: Sequence[Settled],
         *,
         runs: Sequence[tuple[float, int]] = (),
+        unheard: bool = False,
     ) -> int:
-        """Tell about an answered settle call, and the handlers' runs before it; return how many were acked."""
+        """Tell about an answered settle call, and the handlers' runs before it; return how many were acked.
+
+        If an earlier call with these items went `unheard`, that one did what is repeated now: it is told as done.
+        """
+        if unheard:
+            answers = [_done(answer) if answer.status is SettleStatus.REPEATED else answer for answer in answers]
         others = _others(items, answers)
         acked = len(items) - len(others)
         tally = self._tally(others, acked) if others else {"acked": acked}
@@ -154,6 +169,10 @@ def failure_reason(why: str) -> str:
     """
     error = _ERROR.match(why)
     return error[1] if error else _NUMBER.sub("#", why[:_LONGEST_REASON])
+
+
+def _done(answer: Settled) -> Settled:
+    return DONE if answer == REPEATED else answer._replace(status=SettleStatus.DONE)
 
 
 def _others(items: Sequence[Settlement | Delivery], answers: Sequence[Settled]) -> list[tuple[Settlement, Settled]]:

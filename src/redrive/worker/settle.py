@@ -102,10 +102,10 @@ class Settler:
             await self._insist("release", self._subscription.release, released)
         if not items:
             return
-        answers = await self._insist("settle", self._subscription.settle, items)
+        answers, unheard = await self._insist("settle", self._subscription.settle, items)
         runs = self._runs[:]
         del self._runs[: len(runs)]
-        acked = self._account.settled(items, answers, runs=runs)
+        acked = self._account.settled(items, answers, runs=runs, unheard=unheard)
         if acked < len(items) or self._refused:
             refused = SettleStatus.REFUSED
             for item, (status, why, _) in zip(items, answers, strict=True):
@@ -118,13 +118,15 @@ class Settler:
 
     async def _insist(
         self, name: str, call: Callable[[Sequence[Item]], Awaitable[Answer]], items: Sequence[Item]
-    ) -> Answer:
-        pause = FIRST_PAUSE
+    ) -> tuple[Answer, bool]:
+        """The answer to a call, made until one comes; and whether a call before it may have done it all unheard."""
+        pause, unheard = FIRST_PAUSE, False
         while True:
             try:
-                return await call(items)
+                return await call(items), unheard
             except Exception as error:  # noqa: BLE001 - an adapter's own mistake must not lose what it was given
                 self._account.faulted(name, error, items=items)
+                unheard = True
             await self._clock.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -113,9 +113,9 @@ def test_no_secret_leaves_the_worker_with_the_trail(options: dict[str, Any], tex
     assert letter.fingerprint == Failure.of(ValueError(text)).fingerprint
 
 
-def settled(bench: Bench, *pairs: tuple[Settlement, Settled]) -> BatchSettled:
-    place = Place("memory", "orders", "shop", DeadLetterPlace())
-    acked = Account(place, bench.around).settled([item for item, _ in pairs], [answer for _, answer in pairs])
+def settled(bench: Bench, *pairs: tuple[Settlement, Settled], unheard: bool = False) -> BatchSettled:
+    account = Account(Place("memory", "orders", "shop", DeadLetterPlace()), bench.around)
+    acked = account.settled([item for item, _ in pairs], [answer for _, answer in pairs], unheard=unheard)
     told = bench.events[-1]
     assert isinstance(told, BatchSettled)
     assert told.acked == acked
@@ -154,10 +154,22 @@ def test_a_letter_is_told_and_not_as_a_retry() -> None:
     ]
 
 
-def test_a_letter_that_was_not_written_is_not_told() -> None:
+def test_a_letter_that_was_not_written_by_this_call_is_not_told() -> None:
+    # what is repeated at the first call was done by somebody else's, and told by them
     bench = Bench(retry=0)
     end = bench.fail(ValueError())
     told = settled(bench, (end, LOST), (end, REPEATED), (end, Settled(SettleStatus.REFUSED, "full")))
 
     assert (told.lost, told.repeated, told.refused, told.dead) == (1, 1, 1, 0)
     assert [*told.written()] == []
+
+
+def test_what_an_earlier_call_did_unheard_is_told_once_by_the_one_that_repeats_it() -> None:
+    bench = Bench(retry=[1])
+    again, dead = bench.fail(ValueError()), bench.fail(ValueError())
+    ack, due = Settlement(bench.delivery), REPEATED._replace(due_at=AT)
+    told = settled(bench, (again, due), (dead, REPEATED), (ack, REPEATED), (dead, LOST), (dead, DONE), unheard=True)
+
+    assert (told.acked, told.retried, told.dead, told.repeated, told.lost) == (1, 1, 2, 0, 1)
+    assert [event.letter for event in told.written()] == [dead.letter, dead.letter]
+    assert len([*told.failures()]) == 1

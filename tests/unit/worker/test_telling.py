@@ -170,11 +170,12 @@ async def test_a_heartbeat_tells_what_is_in_hand() -> None:
 
 
 class Faulty(MemoryBroker):
-    """A broker whose settle calls fail, or refuse letters, at first."""
+    """A broker whose settle calls fail, refuse letters, or do all that they were asked to and fail then, at first."""
 
-    def __init__(self, *, refuses: str = "") -> None:
+    def __init__(self, *, refuses: str = "", unheard: bool = False) -> None:
         super().__init__(clock=SystemClock())
         self._refuses = refuses
+        self._unheard = unheard
 
     async def subscribe(self, queue: str, *, group: str, options: Options) -> Subscription:
         found = await super().subscribe(queue, group=group, options=options)
@@ -184,6 +185,8 @@ class Faulty(MemoryBroker):
             if first and first.pop():
                 if refuses:
                     return [Settled(SettleStatus.REFUSED, refuses) for _ in items]
+                if self._unheard:
+                    await settle(items)
                 raise BrokerUnavailable("away")
             return await settle(items)
 
@@ -211,6 +214,19 @@ async def test_a_settle_call_that_fails_tells_which_letters_it_would_have_writte
     (fault,) = [event for event in heard if isinstance(event, BrokerFaulted)]
     assert (fault.call, fault.error_type) == ("settle", "BrokerUnavailable")
     assert [(letter.error_code, letter.reason.value) for letter in fault.letters] == [("E7", "rejected")]
+
+
+async def test_letters_that_were_written_unheard_are_told_once_all_the_same() -> None:
+    broker = Faulty(unheard=True)
+    app = giving_up(broker)
+    heard = Heard(app)
+    async with app.worker():
+        await app.publish("orders", b"1")
+        await heard.ended(1)
+
+    assert [event.dead for event in heard.settled] == [1]
+    assert [letter.error_code for event in heard.settled for letter in event.letters] == ["E7"]
+    assert await broker.dead_letters("orders").length() == 1
 
 
 async def test_a_refused_letter_is_told_with_what_it_died_of() -> None:
