@@ -21,6 +21,8 @@ from redrive.core.outcome import ACK, DONE, LOST, REPEATED, RetryLater, Settled,
 
 TRIM_AFTER: Final = 10_000
 """Acks after which the stream is trimmed; beside that, at every heartbeat."""
+_TRIM_ROUNDS: Final = 20
+"""Calls at most, each about a thousand entries: more than were acked since the last time."""
 
 
 _NEW: Final = {bytes}  # the kinds of tokens of new entries
@@ -37,6 +39,7 @@ class Desk:
         self._wire: Wire | None = None
         self._ack = ("XACK", keys.queue, keys.name)
         self._acked = 0
+        self._trimmed: Value = ""  # where trimming goes on
 
     async def settle(self, items: Sequence[Settlement | Delivery]) -> list[Settled]:
         """One answer per item, in order. Raises `BrokerUnavailable` if it is not known what was done."""
@@ -51,8 +54,10 @@ class Desk:
 
     async def trim(self, wire: Wire) -> None:
         """Take from the stream what every group has done with, if that is wished for."""
-        if self._setting.trims:
-            await run(wire, "trim", [self._keys.queue], [])
+        for _ in range(_TRIM_ROUNDS if self._setting.trims else 0):
+            _, self._trimmed = await run(wire, "trim", [self._keys.queue], [self._trimmed])
+            if not self._trimmed:
+                break
 
     async def aclose(self) -> None:
         """Give the connection back. Idempotent."""
