@@ -160,3 +160,23 @@ async def test_of_many_who_redrive_one_entry_one_has_moved_it(broker: RedisBroke
 
     assert Counter(map(type, answers)) == {str: 1, LetterNotFound: 7}
     assert (client.xlen(queue), await dlq.length()) == (1, 0)
+
+
+@pytest.mark.parametrize("group", ["shop", None])
+async def test_hundreds_of_letters_go_back_in_order_and_once(
+    broker: RedisBroker, queue: str, client: Any, group: str | None
+) -> None:
+    worker = await broker.subscribe(queue, group="shop", options=Options(owner="one"))
+    items = [replace(item(queue, group=group), letter_id=f"a{n}", body=b"%d" % n) for n in range(500)]
+    client.script_flush()
+    sent = await broker.send_back(items)
+    client.script_flush()  # as after a failover: what was added must be judged all the same
+    again = await broker.send_back(items)
+    found: list[bytes] = []
+    while len(found) < 500:
+        found += [delivery.message.body for delivery in await worker.fetch(500, wait=WAIT)]
+
+    assert again == sent
+    assert len({*sent}) == 500
+    assert found == [one.body for one in items]
+    assert (await broker.depth(queue, group="shop")).waiting == 0

@@ -10,7 +10,7 @@ from redrive.brokers.redis.entry import Fields, read_entry
 from redrive.brokers.redis.joining import join
 from redrive.brokers.redis.keys import QueueKeys, tag_of
 from redrive.brokers.redis.letters import letter_fields
-from redrive.brokers.redis.returning import SENT_KNOWN_FOR, added_once, print_of, send_back, way_of
+from redrive.brokers.redis.returning import SENT_KNOWN_FOR, Way, added_once, print_of, send_back, way_of
 from redrive.brokers.redis.scripts import script
 from redrive.brokers.redis.server import Server
 from redrive.brokers.redis.settling import LETTER_KNOWN_FOR
@@ -68,8 +68,8 @@ class RedisDeadLetters:
         once = QueueKeys(self._queue).once_letter(f"{letter.letter_id}:{letter.generation}")
         try:
             async with self._server.wire(self._name) as wire:
-                fields = letter_fields(letter, largest=self._server.largest)
-                await together(wire, added_once(self._name, fields, once=once, life=LETTER_KNOWN_FOR))
+                way = Way(self._name, letter_fields(letter, largest=self._server.largest))
+                await together(wire, added_once(way, once=once, life=LETTER_KNOWN_FOR))
                 await confirm(wire, self._server.address.durability)
         except Exception as error:
             raise DeadLetterError(f"letter {letter.letter_id} is not safe in {self._name!r}: {error}") from error

@@ -13,6 +13,7 @@ from redrive.brokers.redis.joining import join
 from redrive.brokers.redis.keys import QueueKeys
 from redrive.brokers.redis.lane import BACK, write_lane
 from redrive.brokers.redis.scripts import script
+from redrive.brokers.redis.settling import in_calls
 from redrive.brokers.redis.transaction import together
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.marks import write_marks
@@ -31,7 +32,7 @@ class Way(NamedTuple):
 
     stream: str
     fields: list[bytes]
-    before_id: str
+    before_id: str = ""
 
 
 async def send_back(wire: Wire, items: Sequence[SendBack], *, payload: bytes, largest: int) -> list[str]:
@@ -42,13 +43,16 @@ async def send_back(wire: Wire, items: Sequence[SendBack], *, payload: bytes, la
     for queue, group in {(item.queue, item.group) for item in items}:
         if group is not None:
             await join(wire, QueueKeys(queue).group(group))
-    commands: list[Command] = []
-    for item in items:
-        way = way_of(item, payload=payload, largest=largest)
-        once = QueueKeys(item.queue).once_back(item.once_key)
-        commands += added_once(way.stream, way.fields, once=once, life=SENT_KNOWN_FOR, before_id=way.before_id)
-    answers = await together(wire, commands)
-    return [message_id.decode() for message_id in answers[1::2]]
+    ids: list[str] = []
+    for part in in_calls(items):
+        commands: list[Command] = []
+        for item in part:
+            way = way_of(item, payload=payload, largest=largest)
+            once = QueueKeys(item.queue).once_back(item.once_key)
+            commands += added_once(way, once=once, life=SENT_KNOWN_FOR, known=bool(commands))
+        answers = await together(wire, commands)
+        ids += [message_id.decode() for message_id in answers[1::2]]
+    return ids
 
 
 def way_of(item: SendBack, *, payload: bytes, largest: int) -> Way:
@@ -56,15 +60,21 @@ def way_of(item: SendBack, *, payload: bytes, largest: int) -> Way:
     if item.group is None:
         message = Message("", item.queue, item.body, without_marks(item.headers), item.key)
         marks = [part for name, value in write_marks(item) for part in (name_bytes(name), value)]
-        return Way(item.queue, [*write_entry(message, payload=payload), *marks], "")
+        return Way(item.queue, [*write_entry(message, payload=payload), *marks])
     lane = QueueKeys(item.queue).group(item.group).lane
     return Way(lane, write_lane(item, largest=largest), BACK)
 
 
-def added_once(stream: str, fields: Sequence[bytes], *, once: str, life: int, before_id: str = "") -> list[Command]:
-    """What adds an entry unless its once-key is known; the second answer is the id. To be carried out together."""
-    judge = script("once").source
-    return [("XADD", stream, "*", *fields), ("EVAL", judge, 2, stream, once, life, before_id, print_of(fields))]
+def added_once(way: Way, *, once: str, life: int, known: bool = False) -> list[Command]:
+    """What adds an entry unless its once-key is known; the second answer is the id. To be carried out together.
+
+    The script is `known` behind another of its kind in the same transaction; elsewhere it goes along, since a
+    transaction goes on after a script that the server does not know, and nobody would judge what was added.
+    """
+    judge = script("once")
+    run: Command = ("EVALSHA", judge.sha) if known else ("EVAL", judge.source)
+    arguments: Command = (2, way.stream, once, life, way.before_id, print_of(way.fields))
+    return [("XADD", way.stream, "*", *way.fields), (*run, *arguments)]
 
 
 def print_of(fields: Sequence[bytes]) -> str:
