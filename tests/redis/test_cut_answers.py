@@ -47,6 +47,18 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Cut:
     return names.append
 
 
+@pytest.fixture
+def twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everything be sent a second time, by something below us that did not hear the first answer."""
+    calls = Wire.calls
+
+    async def calls_twice(wire: Wire, commands: Sequence[Sequence[Value]]) -> list[Any]:
+        await calls(wire, commands)
+        return await calls(wire, commands)
+
+    monkeypatch.setattr(Wire, "calls", calls_twice)
+
+
 def _refused(answers: list[Any]) -> bool:
     return isinstance(answers[0], Exception)
 
@@ -190,3 +202,29 @@ async def test_a_vanished_message_whose_letter_went_unheard_takes_no_other_with_
 
     assert [one.message.id for one in found] == [one.message.id for one in deliveries[1:]]
     assert [one.letter.original_message_id for one in letters] == [deliveries[0].message.id]
+
+
+@pytest.mark.usefixtures("twice")
+async def test_messages_that_are_published_for_later_and_sent_again_are_added_once(
+    broker: RedisBroker, queue: str
+) -> None:
+    ids = await broker.publish(queue, [Message("", queue, b"%d" % number) for number in range(3)], delay=WAIT)
+    others = await broker.publish(queue, [Message("", queue, b"3")], delay=WAIT)
+
+    assert len({*ids, *others}) == 4
+    assert (await broker.depth(queue, group="")).scheduled == 4
+
+
+async def test_a_letter_that_is_redriven_and_sent_again_goes_back_once(
+    broker: RedisBroker, queue: str, request: pytest.FixtureRequest
+) -> None:
+    subscription = await broker.subscribe(queue, group="shop", options=Options(owner="worker"))
+    await broker.dead_letters(queue).send(letter(queue))
+    (entry,) = await broker.dead_letters(queue).peek()
+    request.getfixturevalue("twice")
+    sent = await broker.dead_letters(queue).redrive(entry.entry_id)
+    request.getfixturevalue("monkeypatch").undo()
+    found = await subscription.fetch(10, wait=WAIT)
+
+    assert [delivery.message.id for delivery in found] == [sent]
+    assert await broker.dead_letters(queue).length() == 0

@@ -58,6 +58,10 @@ class QueueKeys:
         """Which message a letter was sent back as; for a while."""
         return f"{self.meta}:once:back:{once_key}"
 
+    def once_later(self, series: str) -> str:
+        """When a call published with a delay; for a while."""
+        return f"{self.meta}:once:later:{series}"
+
     def group(self, group: str) -> "GroupKeys":
         """The keys of one group."""
         return GroupKeys(self.queue, group)
