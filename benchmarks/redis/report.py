@@ -69,7 +69,7 @@ def _goals(samples: Samples, peers: Mapping[str, str], *, backlog: int) -> list[
         ]
     if HAND_FAILING in samples:
         goals += [
-            Goal(f"10 % failing: CPU per message, Redrive ÷ {name}", cpu, at_most=MOST_CPU)
+            Goal(f"10 % failing: CPU per message, {OURS_FAILING} ÷ {name}", cpu, at_most=MOST_CPU)
             for hand, name in ((HAND_DUE, "hand-written, the same"), (HAND_FAILING, "hand-written, added again"))
             for cpu in [tables.ratio(samples, OURS_FAILING, to=hand)]
         ]
