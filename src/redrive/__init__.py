@@ -30,7 +30,7 @@ from redrive.core.policy import RetryPolicy
 from redrive.core.ports import DeadLetterQueue
 from redrive.core.privacy import PrivacyFilter
 from redrive.core.reason import Reason
-from redrive.wiring import KafkaDeadLetterQueue, connect, dead_letter
+from redrive.wiring import KafkaDeadLetterQueue, RedisDeadLetterQueue, connect, dead_letter
 from redrive.worker.breaker import BreakerRules
 from redrive.worker.dead_letter_queues import BrokerDeadLetterQueue
 from redrive.worker.payload import InvalidPayload
@@ -68,6 +68,7 @@ __all__ = [
     "PrivacyFilter",
     "QueueNotFound",
     "Reason",
+    "RedisDeadLetterQueue",
     "RedriveError",
     "RetryLater",
     "RetryPolicy",

@@ -1,5 +1,6 @@
 """The DLQ as others see it, and letters at the limits of the server."""
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 
+import redrive
 from redrive.brokers.redis import RedisBroker
 from redrive.brokers.redis.keys import QueueKeys
 from redrive.core.errors import BrokerError, BrokerUnavailable, DeadLetterError, LetterNotFound
@@ -182,3 +184,21 @@ async def test_a_message_goes_back_under_the_name_that_its_queue_gives_the_paylo
     ((_, fields),) = client.xrange(queue)
 
     assert (fields[b"data"], fields[b"colour"]) == (b"1", b"red")
+
+
+def test_a_wrapped_handler_leaves_its_letters_on_redis_from_any_loop(
+    redis_url: str, queue: str, client: redis.Redis
+) -> None:
+    letters = redrive.RedisDeadLetterQueue(redis_url)
+
+    @redrive.dead_letter(letters, source=queue, retry=0)
+    async def charge(_: bytes) -> None:
+        raise redrive.GiveUp("no customer", code="E7")
+
+    for body in (b"1", b"2"):
+        asyncio.run(charge(body))
+    found: Any = client.xrange(f"{queue}:dlq")
+    asyncio.run(letters.aclose())
+
+    assert [fields[b"payload"] for _, fields in found] == [b"1", b"2"]
+    assert {fields[b"error_code"] for _, fields in found} == {b"E7"}

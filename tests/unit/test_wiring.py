@@ -78,3 +78,25 @@ def test_a_missing_driver_for_postgres_is_named_with_its_pip_command(
 def test_a_mistake_in_the_url_of_a_redis_is_told_at_once(url: str) -> None:
     with pytest.raises(ConfigError):
         wiring.connect(url)
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        (wiring.KafkaDeadLetterQueue, "kafka://localhost:9092"),
+        (wiring.RedisDeadLetterQueue, "redis://localhost:6379"),
+    ],
+)
+def test_dead_letters_of_one_kind_of_broker_want_its_url(
+    queue: type[wiring.KafkaDeadLetterQueue | wiring.RedisDeadLetterQueue], expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"expected a URL such as {expected}, got 'sqlite:///shop\.db'"):
+        queue("sqlite:///shop.db")
+
+
+@pytest.mark.parametrize("scheme", ["redis://", "rediss://", "unix:///", "redis+cluster://"])
+def test_dead_letters_on_redis_take_every_url_of_it_and_tell_a_mistake_at_once(scheme: str) -> None:
+    wiring.RedisDeadLetterQueue(f"{scheme}here")
+
+    with pytest.raises(ConfigError):
+        wiring.RedisDeadLetterQueue(f"{scheme}here?durability=often")

@@ -11,10 +11,11 @@ from redrive.wiring.kafka import consumer_defaults
 from redrive.wiring.process import event_loop_factory, freeze_startup
 from redrive.wiring.returning import collector, way_back
 from redrive.wiring.stores import open_existing_store, open_store
-from redrive.wiring.wrapping import KafkaDeadLetterQueue, WrapperOptions, dead_letter
+from redrive.wiring.wrapping import KafkaDeadLetterQueue, RedisDeadLetterQueue, WrapperOptions, dead_letter
 
 __all__ = [
     "KafkaDeadLetterQueue",
+    "RedisDeadLetterQueue",
     "WrapperOptions",
     "answering",
     "answers",

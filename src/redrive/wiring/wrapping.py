@@ -1,7 +1,8 @@
 """Dead letters for handlers that another framework runs."""
 
+from collections.abc import Collection
 from random import Random
-from typing import Unpack
+from typing import ClassVar, Unpack
 from urllib.parse import urlsplit
 
 from redrive.clock import SystemClock
@@ -14,6 +15,7 @@ from redrive.observe.bus import Bus
 from redrive.observe.event_log import EventLog
 from redrive.wiring.around import cipher
 from redrive.wiring.brokers import connect
+from redrive.wiring.counting import REDIS_SCHEMES
 from redrive.worker.alerting import AlertThreshold
 from redrive.worker.dead_letter_queues import AnyLoopDeadLetterQueue, BrokerDeadLetterQueue
 from redrive.worker.foreign import MessageRule
@@ -51,14 +53,34 @@ def dead_letter(
     return DeadLetterWrapper(queue, source=source, around=around, **options)
 
 
-class KafkaDeadLetterQueue(AnyLoopDeadLetterQueue):
+class _DeadLetterQueueAt(AnyLoopDeadLetterQueue):
+    """The DLQs of a broker of one kind. For any event loop and any thread. Raises `ConfigError`, `MissingExtra`."""
+
+    schemes: ClassVar[Collection[str]]
+    example: ClassVar[str]
+
+    def __init__(self, url: str) -> None:
+        if urlsplit(url).scheme not in self.schemes:
+            raise ConfigError(f"dlq: expected a URL such as {self.example}, got {mask_url(url)!r}")
+        connect(url)  # a mistake in the URL is told now, not at the first failure
+        super().__init__(lambda: BrokerDeadLetterQueue(connect(url)))
+
+
+class KafkaDeadLetterQueue(_DeadLetterQueueAt):
     """The DLQs of a Kafka cluster, for `dead_letter(…)`: `{queue}.dlq`, or as the settings say.
 
     For any event loop and any thread. Raises `ConfigError`, `MissingExtra`.
     """
 
-    def __init__(self, url: str) -> None:
-        if urlsplit(url).scheme != "kafka":
-            raise ConfigError(f"dlq: expected a URL such as kafka://localhost:9092, got {mask_url(url)!r}")
-        connect(url)  # a mistake in the URL is told now, not at the first failure
-        super().__init__(lambda: BrokerDeadLetterQueue(connect(url)))
+    schemes = ("kafka",)
+    example = "kafka://localhost:9092"
+
+
+class RedisDeadLetterQueue(_DeadLetterQueueAt):
+    """The DLQs of a Redis server, sentinel or cluster, for `dead_letter(…)`: `{queue}:dlq`.
+
+    For any event loop and any thread. Raises `ConfigError`, `MissingExtra`.
+    """
+
+    schemes = REDIS_SCHEMES
+    example = "redis://localhost:6379"
