@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from redrive.brokers.redis import RedisBroker
-from redrive.core.errors import BrokerError, BrokerUnavailable, DeadLetterError
+from redrive.core.errors import BrokerUnavailable, DeadLetterError
 from redrive.core.message import Message
 from redrive.core.redrive import SendBack
 from tests.redis.letters import letter
@@ -58,14 +58,3 @@ async def test_what_no_replica_has_is_written_but_not_confirmed(
     assert sent.startswith("back-")
     assert (await broker.depth("orders", group="shop")).waiting == 2
     assert await broker.dead_letters("orders").length() == 1
-
-
-async def test_a_server_that_cannot_wait_for_disks_is_refused_before_anything_is_written(
-    redis_server: RedisServer, connect: Callable[[str], RedisBroker], queue: str
-) -> None:
-    if redis_server.info("server")["redis_version"] >= "7.2":
-        pytest.skip("this server knows WAITAOF")
-    with pytest.raises(BrokerError, match=r"waitaof needs Redis 7\.2 or later"):
-        await connect(f"{redis_server.url}?durability=waitaof:1").publish(queue, [Message("", queue, b"1")])
-
-    assert redis_server.ask("EXISTS", queue) == 0

@@ -28,7 +28,7 @@ def test_our_own_options_are_taken_out_of_the_url() -> None:
 
 @pytest.mark.parametrize(
     ("text", "durability"),
-    [("local", Durability()), ("wait:1", Durability(1)), ("waitaof:3", Durability(3, on_disk=True))],
+    [("local", Durability()), ("wait:1", Durability(1)), ("wait:3", Durability(3))],
 )
 def test_durability_says_how_many_replicas_must_have_it(text: str, durability: Durability) -> None:
     assert Durability.of(text) == durability
@@ -38,6 +38,11 @@ def test_durability_says_how_many_replicas_must_have_it(text: str, durability: D
 def test_another_durability_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="durability: expected"):
         Durability.of(text)
+
+
+def test_waiting_for_disks_is_refused_because_nobody_has_tried_it() -> None:
+    with pytest.raises(ConfigError, match="waitaof has not been tried on a server that knows it: use wait:1"):
+        Address.of("redis://localhost?durability=waitaof:1")
 
 
 def test_sentinels_are_named_with_the_primary_and_the_database() -> None:

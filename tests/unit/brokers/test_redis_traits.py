@@ -1,6 +1,5 @@
 import pytest
 
-from redrive.brokers.redis.address import Durability
 from redrive.brokers.redis.traits import LARGEST_FIELD, Traits, look
 from redrive.brokers.redis.wire import Value, Wire
 from redrive.core.errors import BrokerError
@@ -23,23 +22,16 @@ def told(version: str, *settings: Value) -> FakeWire:
 async def test_a_server_tells_its_version_and_how_large_a_field_may_be() -> None:
     wire = told("7.0.15", b"proto-max-bulk-len", b"1048576")
 
-    assert await look(wire, durability=Durability()) == Traits((7, 0), 1_048_576)
+    assert await look(wire) == Traits((7, 0), 1_048_576)
 
 
 async def test_a_server_that_does_not_tell_is_given_the_benefit_of_the_doubt() -> None:
     wire = FakeWire(RuntimeError("NOPERM"), RuntimeError("NOPERM"))
 
-    assert await look(wire, durability=Durability(1, on_disk=True)) == Traits((), LARGEST_FIELD)
+    assert await look(wire) == Traits((), LARGEST_FIELD)
 
 
 @pytest.mark.parametrize("version", ["6.2.5", "5.0.14"])
 async def test_a_server_that_is_too_old_is_refused(version: str) -> None:
     with pytest.raises(BrokerError, match=r"expected Redis 7\.0 or later, got " + version[:3]):
-        await look(told(version), durability=Durability())
-
-
-async def test_waiting_for_disks_needs_a_newer_server() -> None:
-    with pytest.raises(BrokerError, match=r"waitaof needs Redis 7\.2 or later, got 7\.0"):
-        await look(told("7.0.15"), durability=Durability(1, on_disk=True))
-
-    await look(told("7.2.0"), durability=Durability(1, on_disk=True))
+        await look(told(version))

@@ -27,20 +27,21 @@ _EXAMPLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """How many replicas must have a message (`wait`), or its copy on disk (`waitaof`), before a publish returns."""
+    """How many replicas must have a message before a publish returns."""
 
     replicas: int = 0
-    on_disk: bool = False
 
     @classmethod
     def of(cls, text: str) -> "Durability":
-        """From `local`, `wait:1` or `waitaof:1`. Raises `ValueError`."""
+        """From `local` or `wait:1`. Raises `ValueError`."""
         verb, _, number = text.partition(":")
         if text == "local":
             return cls()
-        if verb not in ("wait", "waitaof") or not number.isdecimal() or int(number) < 1:
-            raise ValueError(f"durability: expected local, wait:1 or waitaof:1 (a number of replicas), got {text!r}")
-        return cls(int(number), on_disk=verb == "waitaof")
+        if verb == "waitaof":  # a promise about disks that nobody has seen kept is none
+            raise ValueError("durability: waitaof has not been tried on a server that knows it: use wait:1")
+        if verb != "wait" or not number.isdecimal() or int(number) < 1:
+            raise ValueError(f"durability: expected local or wait:1 (a number of replicas), got {text!r}")
+        return cls(int(number))
 
 
 @dataclass(frozen=True, slots=True)

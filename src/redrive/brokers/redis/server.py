@@ -67,7 +67,7 @@ class Server:
         self._visits[loop] += 1
         try:
             if self._traits is None:
-                self._traits = await look(wire, durability=self.address.durability)
+                self._traits = await look(wire)
             yield wire
         finally:
             try:

@@ -3,13 +3,11 @@
 import re
 from typing import Any, Final, NamedTuple
 
-from redrive.brokers.redis.address import Durability
 from redrive.brokers.redis.wire import Wire
 from redrive.core.errors import BrokerError
 
 OLDEST: Final = (7, 0)
 """The first version that knows what our scripts ask of it."""
-OLDEST_WAITAOF: Final = (7, 2)
 LARGEST_FIELD: Final = 512 * 1024 * 1024
 """What a server takes as one argument, unless it is told otherwise (`proto-max-bulk-len`)."""
 
@@ -23,14 +21,12 @@ class Traits(NamedTuple):
     largest: int = LARGEST_FIELD
 
 
-async def look(wire: Wire, *, durability: Durability) -> Traits:
+async def look(wire: Wire) -> Traits:
     """Ask a server what it is. Raises `BrokerError` if it is too old for us."""
     info, config = await wire.calls([("INFO", "server"), ("CONFIG", "GET", "proto-max-bulk-len")])
     traits = Traits(_version(info), _largest(config))
     if traits.version and traits.version < OLDEST:
         raise BrokerError(f"redis: expected Redis 7.0 or later, got {_told(traits)}")
-    if durability.on_disk and traits.version and traits.version < OLDEST_WAITAOF:
-        raise BrokerError(f"redis: durability waitaof needs Redis 7.2 or later, got {_told(traits)}; use wait:1")
     return traits
 
 

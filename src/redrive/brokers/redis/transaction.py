@@ -33,11 +33,8 @@ async def confirm(wire: Wire, durability: Durability) -> None:
     wanted = durability.replicas
     if not wanted:
         return
-    if durability.on_disk:
-        here, there = await wire.call("WAITAOF", 1, wanted, CONFIRM_WITHIN)
-    else:
-        here, there = 1, await wire.call("WAIT", wanted, CONFIRM_WITHIN)
-    if there < wanted or not here:
+    there = await wire.call("WAIT", wanted, CONFIRM_WITHIN)
+    if there < wanted:
         await wire.leave()  # a primary without replicas may have been replaced
         raise BrokerUnavailable(
             f"redis: written, but confirmed by {there} of {wanted} replicas within {CONFIRM_WITHIN // 1000} s:"
