@@ -56,7 +56,11 @@ class MemoryRedrives:
     async def claim(self, redrive_id: str, *, step: int, limit: int) -> Sequence[Claimed]:
         redrive = await self.redrive(redrive_id)
         items = [item for item in self._shelf.items[redrive_id].values() if item.step == step]
-        again = [item for item in items if item.status is ItemStatus.CLAIMED][:limit]
+        claimed = [item for item in items if item.status is ItemStatus.CLAIMED]
+        for item in claimed:
+            if item.letter_id not in self._shelf.letters:  # removed meanwhile
+                item.status = ItemStatus.SKIPPED
+        again = [item for item in claimed if item.status is ItemStatus.CLAIMED][:limit]
         fresh: list[tuple[Item, Kept, Life]] = []
         if redrive.state is RedriveState.RUNNING:
             planned = (item for item in items if item.status is ItemStatus.PLANNED)

@@ -106,7 +106,9 @@ def claim(
     room = min(limit, CHUNK)
     again = _items(connection, redrive, step, ItemStatus.CLAIMED, limit=room)
     loaded = _load(connection, again)
-    claimed = [loaded[item.letter_id].claimed(generation=item.generation, step=step) for item in again]
+    items.skip(connection, redrive.redrive_id, [item.letter_id for item in again if item.letter_id not in loaded])
+    there = [item for item in again if item.letter_id in loaded]  # the others were removed meanwhile
+    claimed = [loaded[item.letter_id].claimed(generation=item.generation, step=step) for item in there]
     while redrive.state is RedriveState.RUNNING and len(claimed) < room:
         planned = _items(connection, redrive, step, ItemStatus.PLANNED, limit=room - len(claimed))
         if not planned:

@@ -7,6 +7,7 @@ import pytest
 
 from redrive.core.errors import LetterNotFound, StateConflict
 from redrive.core.life import GENERATION_CAP
+from redrive.core.query import Query
 from redrive.core.redrive import ItemStatus, Planned, Redrive, RedriveState, Target
 from redrive.core.stored import Claimed
 from redrive.testing.conformance.store.bench import (
@@ -26,6 +27,18 @@ TARGETS = (Target("sqlite", "mail", "shop"), Target("kafka", "orders"))
 
 class Redriving(Suite):
     """`RedriveStore`, up to the moment of sending."""
+
+    async def test_a_letter_that_was_removed_after_it_was_claimed_is_skipped(self, bench: Bench) -> None:
+        await bench.dead("a", "b")
+        await bench.plan("a", "b")
+        await bench.claim()
+        await bench.dead("a", generation=5)  # sent back and died again elsewhere: it waits for nobody here
+        purged = await bench.store.purge(Query(), before=AT + timedelta(days=9), limit=9, act=an_act("letters.purge"))
+        again = await bench.claim()
+
+        assert (purged, await bench.names()) == (1, ["b"])
+        assert [one.letter_id for one in again] == ["b"]
+        assert await bench.counts() == [{ItemStatus.SKIPPED: 1, ItemStatus.CLAIMED: 1}]
 
     async def test_a_redrive_is_there_as_it_was_planned(self, bench: Bench) -> None:
         await bench.dead("a", "b")
