@@ -30,6 +30,7 @@ from redrive.worker.outcomes import Surroundings
 GROUP: Final = COLLECTORS
 BATCH = 500
 LOOK = timedelta(seconds=2)  # for queues that are new, and for the lag
+TENDING = 10  # steps of the store's work that can wait, before it looks again
 _FOR_EVER = 2**31 - 1
 
 TREATMENT = Treatment(
@@ -132,7 +133,7 @@ class Collector:
 
     def _keep_reading(self, feed: Feed, intake: Intake) -> None:
         entries = self._broker.dead_letters(feed.queue, place=DeadLetterPlace(name=feed.name))
-        keeper = Keeper(entries, intake, clock=self._around.clock)
+        keeper = Keeper(entries, intake, clock=self._around.clock, tell=self._tell_trouble)
         keeper.start()
         self._keepers.append(keeper)
         self._intakes[feed] = intake
@@ -161,18 +162,31 @@ class Collector:
     async def _look_again(self, pause: timedelta) -> None:
         while True:
             await self._around.clock.sleep(pause)
-            pause = LOOK
+            pause, trouble = LOOK, None
             try:
                 await self._look()
                 for feed in self._consumed():
                     self._tell_lag(feed, await self._depth(feed))
             except Exception as error:  # noqa: BLE001 - told, and tried again
-                self._tell_trouble(error)
-            else:
+                trouble = error
+            try:
+                if await self._tend():
+                    pause = NOW
+            except StoreError:  # the intake waits for a store that is away
+                pass
+            except Exception as error:  # noqa: BLE001 - told, and tried again
+                trouble = trouble or error
+            if trouble is None:
                 self.trouble = None
-            with contextlib.suppress(StoreError):  # the intake waits for a store that is away
-                while await self._store.tend():
-                    continue
+            else:
+                self._tell_trouble(trouble)
+
+    async def _tend(self) -> bool:
+        """Some of the store's work that can wait; True if there is more of it, which comes after the next look."""
+        for _ in range(TENDING):
+            if not await self._store.tend():
+                return False
+        return True
 
     async def _feeds(self) -> list[Feed]:
         dlq, outcomes = self._broker.capabilities.dlq, self._broker.capabilities.outcomes

@@ -44,6 +44,7 @@ class Bench:
         self.refuses: Callable[[DeadLetter], bool] = lambda _: False
         self.batches: list[int] = []
         self.tended = 0
+        self.tending: Callable[[], bool] | None = None
 
     async def collect(self, letters: Sequence[DeadLetter], outcomes: Sequence[RedriveOutcome] = ()) -> Collected:
         if self.away:
@@ -55,7 +56,8 @@ class Bench:
 
     async def tend(self) -> bool:
         self.tended += 1
-        return await self.kept.tend()
+        await asyncio.sleep(0)
+        return await self.kept.tend() if self.tending is None else self.tending()
 
     async def die(self, count: int, *, queue: str = "orders", **changes: Any) -> None:
         for number in range(count):

@@ -1,8 +1,11 @@
 import asyncio
+from typing import Any
 
 import pytest
 
+from redrive.core.errors import LetterNotFound
 from redrive.core.event import (
+    BrokerFaulted,
     CollectorLagged,
     ConsumerPaused,
     LetterRefused,
@@ -299,3 +302,67 @@ async def test_stopping_twice_is_stopping_once(keep: bool) -> None:  # noqa: FBT
     assert collector.collected == collected
     assert len(bench.events.of(WorkerStopped)) == len(bench.events.of(WorkerStarted)) == (0 if keep else 1)
     assert not await is_collected(bench.broker, "orders")
+
+
+async def test_a_store_that_has_much_to_tend_to_does_not_keep_the_collector_from_looking() -> None:
+    bench = Bench()
+    bench.tending = lambda: True
+    await bench.die(1)
+
+    async with bench.collecting() as collector:
+        await bench.until(lambda: bench.tended > 20)
+        await bench.die(1, queue="mails")
+        await bench.until(lambda: collector.collected.new == 2)
+        lags = len(bench.events.of(CollectorLagged))
+        await bench.until(lambda: len(bench.events.of(CollectorLagged)) > lags)
+
+    assert await bench.ids() == ["mails-0", "orders-0"]
+
+
+async def test_a_mistake_of_the_store_while_it_is_tended_to_is_told_once_and_ends_nothing() -> None:
+    bench = Bench()
+    mistakes: list[int] = []
+
+    def mistake() -> bool:
+        mistakes.append(1)
+        raise RuntimeError("a mistake")
+
+    bench.tending = mistake
+    await bench.die(1)
+
+    async with bench.collecting() as collector:
+        await bench.until(lambda: len(mistakes) > 3)
+        trouble = collector.trouble
+        bench.tending = None
+        await bench.until(lambda: collector.trouble is None)
+        await bench.die(1, queue="mails")
+        await bench.until(lambda: collector.collected.new == 2)
+
+    assert trouble == "RuntimeError: a mistake"
+    assert [event.why for event in bench.events.of(BrokerFaulted)] == [trouble]
+
+
+async def test_with_keep_an_entry_that_retention_has_taken_is_no_reason_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    await bench.die(5)
+    dead_letters = type(bench.broker.dead_letters("orders"))
+    peek, faults = (
+        dead_letters.peek,
+        [LetterNotFound("no entry 5"), RuntimeError("a mistake"), RuntimeError("a mistake")],
+    )
+
+    async def faulty(self: Any, count: int = 10, *, start: str | None = None) -> Any:
+        if start is not None and faults:
+            raise faults.pop()
+        return await peek(self, count, start=start)
+
+    async with bench.collecting(keep=True) as collector:
+        await bench.until(lambda: collector.collected.new == 5)
+        monkeypatch.setattr(dead_letters, "peek", faulty)
+        await bench.until(lambda: not faults)
+        await bench.die(7)
+        await bench.until(lambda: collector.collected.new == 7)
+
+    assert [event.why for event in bench.events.of(BrokerFaulted)] == ["RuntimeError: a mistake"]
