@@ -64,7 +64,7 @@ class Service:
 
     def desk(self, who: str) -> Desk:
         """A desk at the store, in this person's name."""
-        return Desk(self.store, self.clock, who, self.cipher)
+        return Desk(self.store, self.clock, who, self.cipher, self.bus)
 
     @cached_property
     def redriver(self) -> Redriver:

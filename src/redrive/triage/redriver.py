@@ -21,13 +21,14 @@ from redrive.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from redrive.core.event import BrokerFaulted, Event, RedriveHalted, RedriveUnheard
+from redrive.core.event import BrokerFaulted, Event, RedriveHalted
 from redrive.core.ports import Broker, Clock, EventSink
 from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.store import Store
-from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, Target, next_move
+from redrive.core.redrive import Gate, ItemStatus, Move, Progress, Redrive, RedriveState, next_move
 from redrive.core.stored import Claimed
 from redrive.triage.drive import Drive, Told
+from redrive.triage.ending import mark, unheard
 from redrive.triage.sending import opened, send_back_of
 from redrive.triage.watch import why
 
@@ -60,6 +61,7 @@ class Redriver:
         self._brokers = brokers
         self._clock = clock
         self._tell = tell
+        self._sink = sink
         self._emit: Callable[[Event], None] = sink.emit if sink else lambda _: None
         self._cipher = cipher
         self._chunk = chunk
@@ -196,18 +198,7 @@ class Redriver:
         quiet = redrive.confirm == "quiet"
         expired = await self._store.expire(redrive.redrive_id, before=heard_by, quiet=quiet)
         if expired:
-            only = redrive.targets[0] if len(redrive.targets) == 1 else Target("", "")
-            self._emit(
-                RedriveUnheard(
-                    at=self._clock.now(),
-                    broker=only.broker,
-                    queue=only.queue,
-                    group=only.group,
-                    redrive_id=redrive.redrive_id,
-                    letters=expired,
-                    quiet=quiet,
-                )
-            )
+            self._emit(unheard(redrive, expired, at=self._clock.now(), quiet=quiet))
 
     async def _halt(self, redrive: Redrive, move: Move, drive: Drive) -> Redrive:
         # Looked at again, because it may have been a while: what is decided here is final.
@@ -237,7 +228,7 @@ class Redriver:
         selection = f"redrive={redrive.redrive_id}"
         act = Act(who="redriver", verb=f"redrives.{verb}", at=self._clock.now(), selection=selection)
         try:
-            marked = await self._store.mark(redrive.redrive_id, state, why=said, act=act)
+            marked = await mark(self._store, redrive, state, why=said, act=act, sink=self._sink)
         except StateConflict:  # somebody has ended it meanwhile
             return await self._store.redrive(redrive.redrive_id)
         self._emit(RedriveHalted(at=act.at, queue="", redrive_id=redrive.redrive_id, state=state, why=said))

@@ -18,6 +18,7 @@ from redrive.core.verdict import verdict
 from redrive.triage import remarks
 from redrive.triage.aside import aside
 from redrive.triage.desk import Desk
+from redrive.triage.ending import mark
 from redrive.triage.remarks import Brokers
 from redrive.triage.selection import Preview, Selection, Wanted, kinds_of, of_kinds, recall
 
@@ -235,7 +236,7 @@ async def _mark(desk: Desk, redrive_id: str, state: RedriveState, why: str, *, a
     if redrive.state in ENDED:
         raise StateConflict(f"redrive {redrive_id} has ended: {redrive.state}")
     act = desk.act(f"redrives.{_VERBS[state]}", selection=f"redrive={redrive_id}")
-    return await desk.store.mark(redrive_id, state, why=why, act=act, accepted=accepted)
+    return await mark(desk.store, redrive, state, why=why, act=act, accepted=accepted, sink=desk.sink)
 
 
 _VERBS = {RedriveState.PAUSED: "pause", RedriveState.RUNNING: "resume", RedriveState.CANCELLED: "cancel"}
