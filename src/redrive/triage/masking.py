@@ -62,11 +62,15 @@ def masked_text(text: str) -> str:
 def masked_operation(operation: Operation, caller: Caller) -> Operation:
     """A record of the audit or a redrive, as this caller may see it: who may reveal sees what was searched for.
 
-    For others its selection is masked as a text, and the text that letters had to hold is hidden whole.
+    For others its selection is masked as a text, and the text that letters had to hold is hidden whole; so are the
+    words that people gave with it: notes, and why.
     """
     if caller.may("reveal"):
         return operation
-    return replace(operation, selection=_FILTER.text(_SEARCHED.sub(rf"\1{MASK}", operation.selection)))
+    selection = _FILTER.text(_SEARCHED.sub(rf"\1{MASK}", operation.selection))
+    if isinstance(operation, Redrive):
+        return replace(operation, selection=selection, why=_FILTER.text(operation.why))
+    return replace(operation, selection=selection, detail=_FILTER.mask(operation.detail))
 
 
 def masked_counts(counts: Mapping[str, int]) -> dict[str, int]:

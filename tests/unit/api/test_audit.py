@@ -51,6 +51,24 @@ async def test_what_was_searched_for_is_hidden_from_who_may_not_reveal() -> None
         assert "user_id=ann@example.com, text=hunter2, state=x, state=open|parked" in str(whole)
 
 
+async def test_what_people_wrote_is_masked_for_who_may_not_reveal() -> None:
+    async with Stage(needs_token=True) as stage:
+        await stage.collect(1)
+        viewer, operator = await stage.token(Role.VIEWER), await stage.token(Role.OPERATOR)
+        await stage.post("/letters/letter-0/note", {"text": "ask ann@example.com"}, headers=operator)
+
+        masked, whole = [
+            [
+                str((await stage.ask("/audit", headers=one)).json()),
+                str((await stage.ask("/dlq/messages/letter-0", headers=one)).json()["history"]),
+            ]
+            for one in (viewer, operator)
+        ]
+
+        assert ["ann@example.com" in text for text in masked] == [False, False]
+        assert ["ask ann@example.com" in text for text in whole] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [("/audit?after=x", 400), ("/audit?letter_id=", 422), ("/audit?limit=-1", 422), ("/audit?letter=x", 422)],

@@ -15,6 +15,7 @@ from redrive.core.privacy import MASK
 from redrive.core.query import Query
 from redrive.core.stored import Edit, StoredLetter
 from redrive.stores.memory import MemoryStore
+from redrive.testing.conformance.store.bench import a_redrive
 from redrive.triage import audit
 from redrive.triage.access import Caller
 from redrive.triage.desk import Desk
@@ -205,6 +206,18 @@ def test_a_selection_is_masked_and_what_was_searched_for_hidden_unless_the_calle
 
     assert masked_operation(record, VIC).selection == shown
     assert masked_operation(record, KIM) == record
+
+
+def test_what_people_wrote_with_an_operation_is_masked_for_who_may_not_reveal() -> None:
+    said = "of ann@example.com"
+    record = AuditRecord(
+        seq=1, at=AT, who="kim", verb="letters.note", operation_id="1", detail={"note": said, "was": [said], "n": 1}
+    )
+    redrive = a_redrive(why=said)
+
+    assert masked_operation(record, VIC).detail == {"note": "of ***", "was": ["of ***"], "n": 1}
+    assert masked_operation(redrive, VIC).why == "of ***"
+    assert (masked_operation(record, KIM), masked_operation(redrive, KIM)) == (record, redrive)
 
 
 PLANTED = "ann.planted@example.com"

@@ -50,7 +50,7 @@ class Record(BaseModel):
     count: int | None
     before_sha256: str
     after_sha256: str
-    detail: dict[str, Any]
+    detail: dict[str, Any] = Field(description="Notes and reasons among it; masked like the selection.")
     previous_hash: str
     hash: str
 

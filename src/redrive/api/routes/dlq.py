@@ -154,7 +154,8 @@ async def show_message(
     else:
         seen = await run_in_threadpool(masking.masked, original)
     history = await audit.find(desk, letter_id=letter_id)
-    return await run_in_threadpool(whole_message_of, seen, original=original, view=view, history=history.rows)
+    done = [masking.masked_operation(record, caller) for record in history.rows]
+    return await run_in_threadpool(whole_message_of, seen, original=original, view=view, history=done)
 
 
 @router.get(
