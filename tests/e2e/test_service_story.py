@@ -1,5 +1,6 @@
 """The whole way on Redis, worker, service and commands in processes of their own; also past deaths in its middle."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.servers.redis import ask
 
 ORDERS = 120
 SLOWLY = 60.0  # letters per second: there is a middle to be struck in
+AWAY = 10.0  # seconds for which a store is away: beyond the first patience of everybody who asks it
 
 
 @pytest.fixture
@@ -83,6 +85,7 @@ def test_a_store_that_is_away_in_the_middle_of_a_redrive_loses_nothing_and_is_ca
             redrive_id = begin(api, all=True, rate=SLOWLY)
             until(lambda: len(shop.runs(1)) > ORDERS // 10, what="some have come back")
             fresh_postgres.kill()
+            killed_at = time.monotonic()
             assert len(shop.runs(1)) < ORDERS
             until(lambda: api.readiness()["store"] != "ok", what="told")
             shop.run("publish", "orders", f'{{"id": {ORDERS}}}')  # it has no price
@@ -91,6 +94,8 @@ def test_a_store_that_is_away_in_the_middle_of_a_redrive_loses_nothing_and_is_ca
             assert api.readiness()["broker:redis"] == "ok"
             assert ask(empty_redis, "XLEN", "orders:dlq") == 1
 
+            until(lambda: time.monotonic() - killed_at > AWAY, what="the store was away for long enough")
+            assert api.readiness()["store"] != "ok"
             fresh_postgres.start()
             until(lambda: progress_or_none(api, redrive_id) == "done", what="the redrive is done")
             until(lambda: total(api) == 1, what="caught up")
