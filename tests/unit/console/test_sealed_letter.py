@@ -17,12 +17,14 @@ async def test_its_page_shows_the_key_id_until_somebody_who_may_opens_it() -> No
         await stage.store.collect([seal(LETTER, CIPHER)])
         page = await stage.get("/letters/letter-0")
         opened = await stage.post("/letters/letter-0/reveal")
+        noted = await stage.verbs()
         await stage.as_("operator")
         refused = await stage.post("/letters/letter-0/reveal")
 
     assert "encrypted with the key k1" in page.text
     assert "canary" not in page.text
     assert "canary" in opened.text
+    assert "letters.decrypt" in noted
     assert refused.status_code == HTTPStatus.FORBIDDEN
     assert "canary" not in refused.text
 
