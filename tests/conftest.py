@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -29,6 +30,12 @@ def anyio_backend() -> str:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors, since many tests wait; but each starts servers of its own."""
     return min(os.cpu_count() or 1, 7) + 1
+
+
+def pytest_configure() -> None:
+    """Hear of Ctrl-C, and let the programs that tests start hear of it: a shell that runs us behind it ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
