@@ -24,9 +24,13 @@ function busy(part) {
 const MARKS = "[data-key], section[aria-labelledby]";
 const markOf = (element) => element.dataset.key ?? element.getAttribute("aria-labelledby");
 
+let pointer = null; // where it is: what lies there is known at once, while :hover knows of new elements only later
+addEventListener("pointermove", (event) => { pointer = [event.clientX, event.clientY]; });
+document.documentElement.addEventListener("pointerleave", () => { pointer = null; });
+
 function landmarks() {
   const visible = (one) => { const box = one.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; };
-  const pointed = [...document.querySelectorAll(":hover")].at(-1)?.closest(MARKS);
+  const pointed = pointer && document.elementFromPoint(...pointer)?.closest(MARKS);
   const focused = document.activeElement.closest(MARKS);
   const read = scrollY > 0 ? [...document.querySelectorAll(MARKS)].filter((one) => one.getBoundingClientRect().top >= 0) : [];
   const found = [pointed, focused, ...read].filter((one) => one && visible(one));
