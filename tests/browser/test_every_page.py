@@ -40,6 +40,20 @@ def test_everybody_can_use_it_and_it_fits(browser: Browser, served: House, name:
         assert page.title() != "owned"
 
 
+def test_what_has_just_come_can_be_read_though_the_theme_changes(browser: Browser, served: House) -> None:
+    with served.visit(browser, color_scheme="light") as visitor:
+        page = visitor.go("/letters?q=onerror")  # a search is not asked again by itself, so its rows stay
+        rows = page.locator("tr[data-key]")
+        rows.evaluate_all("(all) => all.forEach((row) => row.classList.add('fresh'))")
+        page.evaluate("document.getAnimations().forEach((one) => one.pause())")
+        grounds = set()
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert visitor.violations() == [], scheme
+            grounds.add(rows.first.evaluate("(row) => getComputedStyle(row).backgroundColor"))
+        assert len(grounds) == len(SCHEMES)
+
+
 @pytest.mark.parametrize("name", [name for name, stop in STOPS.items() if not stop.steps])
 def test_no_page_is_heavy(browser: Browser, served: House, name: str) -> None:
     answers: list[Response] = []
