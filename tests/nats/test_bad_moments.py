@@ -68,6 +68,26 @@ async def test_an_outcome_whose_answer_was_lost_is_carried_out_once(
         assert await bench.counts() == {"scheduled": 1, "dead": 1}
 
 
+async def test_a_letter_whose_connection_was_cut_is_not_refused(
+    connect: Connect, nats_server: NatsServer, queue: str
+) -> None:
+    """For what is refused may be dropped, where the user asked for best effort."""
+    with FaultProxy(nats_server.port) as proxy:
+        bench = bench_on(connect(f"nats://127.0.0.1:{proxy.port}"), queue)
+        worker = await bench.worker()
+        await bench.publish(b"1", b"2")
+        first, second = await take(worker, 2)
+        await worker.settle([bench.give_up(first, worker)])  # the DLQ has been begun: the letter is the next thing said
+        proxy.cut_share = 1.0
+        with pytest.raises(BrokerUnavailable):
+            await worker.settle([bench.give_up(second, worker)])
+        proxy.cut_share = 0.0
+        (answer,) = await worker.settle([bench.give_up(second, worker)])
+
+        assert answer.status is SettleStatus.DONE
+        assert await bench.counts() == {"dead": 2}
+
+
 async def test_a_consumer_that_somebody_deleted_is_made_again(broker: NatsBroker, client: Client, queue: str) -> None:
     worker = await join(broker, queue)
     (consumer,) = (await ask(client, f"CONSUMER.NAMES.{queue}"))["consumers"]

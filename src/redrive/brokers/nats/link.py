@@ -101,7 +101,10 @@ class Link:
         return answer
 
     async def ask_all(self, letters: Sequence[Letter], *, patience: float = PATIENCE) -> Sequence[Msg | BrokerError]:
-        """Send many things at once, and wait for all answers; what cannot be sent has an error for an answer."""
+        """Send many things at once, and wait for all answers; what cannot be sent has an error for an answer.
+
+        Raises `BrokerUnavailable` when the connection is lost: then nobody knows which of them have come through.
+        """
         client = await self.client()
         answers = Answers(len(letters))
         tokens = []
@@ -113,13 +116,17 @@ class Link:
                 tokens.append(self.listen(partial(answers.hear, place)))
                 await self._send(client, letter, reply=f"{self._prefix}.{tokens[-1]}")
             async with asyncio.timeout(patience):
-                return [_heard(said) for said in await answers.all()]
+                heard = await answers.all()
         except TimeoutError as error:
             await self.drop()
             raise unavailable(error) from error
         finally:
             for token in tokens:
                 self.unlisten(token)
+        lost = next((said for said in heard if isinstance(said, BrokerUnavailable)), None)
+        if lost is not None:
+            raise lost
+        return [_heard(said) for said in heard]
 
     async def stream(self, letter: Letter, *, patience: float = PATIENCE) -> list[Msg]:
         """Send something that many messages answer, until a status ends them."""
