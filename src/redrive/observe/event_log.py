@@ -30,6 +30,7 @@ from redrive.core.event import (
     WorkerStarted,
     WorkerStopped,
 )
+from redrive.core.letter import DeadLetter
 from redrive.core.place import COLLECTORS
 from redrive.core.printable import printable
 from redrive.core.privacy import PrivacyFilter
@@ -94,8 +95,8 @@ _LINES: dict[type[Event], _Line] = {
     ),
 }
 
-_NOT_WRITTEN = _Line(ERROR, "dlq_publish_failed", "dead letters not written yet", ("call", "why", "error_type"))
-"""A fault of the broker that kept letters from being written."""
+_NOT_WRITTEN = _Line(ERROR, "dlq_publish_failed", "dead letter not written yet", ("call", "why"))
+"""A fault of the broker that kept letters from being written: said of each."""
 
 _COLLECTING = {WorkerStarted: "dlq_consumer_started", WorkerStopped: "dlq_consumer_stopped"}
 """What these are called where the worker is the collector."""
@@ -104,7 +105,7 @@ _LETTER = (
     *("letter_id", "trace_id", "generation", "reason", "error_type", "error_code", "user_id"),
     *("fingerprint", "payload_sha256"),
 )
-_REFUSED = ("letter_id", "trace_id", "reason", "error_type", "error_code")
+_UNWRITTEN = ("letter_id", "trace_id", "reason", "error_type", "error_code", "payload_sha256")
 _SAID_AS = {"retry_in": "delay"}
 
 
@@ -120,16 +121,14 @@ class EventLog:
         fields: dict[str, object] = {"event_name": line.name, "queue": event.queue, "group": event.group}
         fields |= {_SAID_AS.get(name, name): getattr(event, name) for name in line.fields}
         if isinstance(event, LetterWritten):
-            letter = event.letter
-            fields |= {"message_id": letter.original_message_id, "attempt": letter.retry_count}
-            fields |= {name: getattr(letter, name) for name in _LETTER}
-        elif isinstance(event, BrokerFaulted) and event.letters:
-            fields |= {"letters": len(event.letters)}
+            _say(line, fields | {"attempt": event.letter.retry_count} | _facts(event.letter, _LETTER))
         elif isinstance(event, LetterRefused) and event.letter is not None:
-            letter = event.letter
-            fields |= {name: getattr(letter, name) for name in _REFUSED}
-        shown = {name: value for name, value in fields.items() if value not in ("", None, {})}
-        log.log(line.level, Said(line.text, shown))
+            _say(line, fields | _facts(event.letter, _UNWRITTEN))
+        elif isinstance(event, BrokerFaulted) and event.letters:
+            for letter in event.letters:
+                _say(line, fields | {"failure_reason": event.error_type} | _facts(letter, _UNWRITTEN))
+        else:
+            _say(line, fields)
 
     def _tell_each(self, batch: BatchSettled) -> None:
         if batch.again and log.isEnabledFor(_LINES[HandlerFailed].level):
@@ -138,6 +137,14 @@ class EventLog:
         if batch.letters and log.isEnabledFor(_LINES[LetterWritten].level):
             for written in batch.written():
                 self(written)
+
+
+def _facts(letter: DeadLetter, names: tuple[str, ...]) -> dict[str, object]:
+    return {"message_id": letter.original_message_id} | {name: getattr(letter, name) for name in names}
+
+
+def _say(line: _Line, fields: Mapping[str, object]) -> None:
+    log.log(line.level, Said(line.text, {name: value for name, value in fields.items() if value not in ("", None, {})}))
 
 
 def _line(event: Event) -> _Line | None:

@@ -114,16 +114,20 @@ def test_giving_up_is_told_with_reason_error_and_user(said: io.StringIO, event: 
 
 
 def test_a_letter_that_cannot_be_written_is_an_error_that_says_which_and_why(said: io.StringIO) -> None:
-    EventLog()(events.LetterRefused(**WHERE, message_id="7", payload_sha256="ab12", why="full", letter=LETTER))
-    EventLog()(
-        events.BrokerFaulted(**WHERE, call="settle", why="away", error_type="TimeoutError", letters=[LETTER] * 2)
-    )
+    payload_sha256 = LETTER.payload_sha256
+    other = replace(LETTER, letter_id="l2", original_message_id="8")
+    EventLog()(events.LetterRefused(**WHERE, message_id="7", payload_sha256=payload_sha256, why="full", letter=LETTER))
+    EventLog()(events.BrokerFaulted(**WHERE, call="settle", why="away", error_type="OSError", letters=[LETTER, other]))
 
-    refused, faulted = lines(said)
-    assert (refused["level"], refused["why"], refused["letter_id"]) == ("error", "full", "l1")
-    assert (refused["trace_id"], refused["reason"]) == (TRACE, "attempts_exhausted")
-    assert (refused["error_type"], refused["error_code"], refused["payload_sha256"]) == ("TimeoutError", "slow", "ab12")
-    assert (faulted["level"], faulted["letters"], faulted["error_type"]) == ("error", 2, "TimeoutError")
+    refused, *faulted = lines(said)
+    assert [line["letter_id"] for line in faulted] == ["l1", "l2"]
+    assert [line["message_id"] for line in (refused, *faulted)] == ["7", "7", "8"]
+    assert [line["why"] for line in (refused, *faulted)] == ["full", "away", "away"]
+    assert [line.get("failure_reason") for line in (refused, *faulted)] == [None, "OSError", "OSError"]
+    for line in (refused, *faulted):
+        assert (line["level"], line["trace_id"], line["reason"]) == ("error", TRACE, "attempts_exhausted")
+        assert (line["error_type"], line["error_code"]) == ("TimeoutError", "slow")
+        assert line["payload_sha256"] == payload_sha256
     assert "s3cret" not in said.getvalue()
 
 
