@@ -5,22 +5,12 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import datetime
-from functools import partial
 from random import Random
 from types import TracebackType
 from typing import Self
 
 from redrive.core.duration import Duration
-from redrive.core.errors import (
-    ConfigError,
-    DeadlineExceeded,
-    GatewayBusy,
-    GatewayClosed,
-    GatewayError,
-    RequestIdConflict,
-    RequestRejected,
-)
+from redrive.core.errors import ConfigError, GatewayClosed, GatewayError, RequestIdConflict
 from redrive.core.event import Event
 from redrive.core.policy import RetryPolicy, RetrySpec
 from redrive.core.ports import Broker, DeadLetterQueue, EventSink
@@ -35,12 +25,13 @@ from redrive.gateway.journal import Journal
 from redrive.gateway.letters import LetterWriter
 from redrive.gateway.line import Desks, Line
 from redrive.gateway.model import ModelConfig, read_models
+from redrive.gateway.reception import Reception, named
 from redrive.gateway.request import LLMRequest, LLMResponse
 from redrive.gateway.router import Pending, ResponseRouter, refused
 from redrive.gateway.stats import ModelStats, stats_of
 from redrive.gateway.streams import AnswerStream, Channel
 from redrive.gateway.surroundings import NobodyListens, Outside, Surroundings, default_transport
-from redrive.gateway.ticket import Ask, Ticket, queue_of
+from redrive.gateway.ticket import queue_of
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +74,7 @@ class Gateway:
         self._opened = self._closed = False
 
     async def __aenter__(self) -> Self:
-        if self._opened:
+        if self._opened or self._closed:
             raise GatewayClosed("a gateway is opened once")
         self._opened = True
         clock = self._outside.clock or SteadyClock()
@@ -107,6 +98,7 @@ class Gateway:
             exchange = Exchange(config, key=self._keys.get(name, ""), transport=self._transport, clock=clock)
             desks = Desks(self._router, account, exchange, letters)
             self._lines[name] = Line(config, self.policy, desks=desks, around=self._around)
+        self._reception = Reception(self._lines, self._router, self._around)
         return self
 
     async def __aexit__(
@@ -132,13 +124,13 @@ class Gateway:
         `GatewayClosed`, and `DeadlineExceeded`.
         """
         line = self._line(request)
-        ask = self._asked(line, request)
+        ask = self._reception.asked(line, request)
         if self.durable is not None and keep:
             self.durable.refuse_other(request)
             timed = self._timed(request)
             await self.durable.submit(timed)
             return self.durable.want(timed)
-        return self._join(ask) or await self._accept(line, ask, wait=wait)
+        return self._reception.join(ask) or await self._reception.accept(line, ask, wait=wait)
 
     async def attempt(self, request: LLMRequest, *, failures: int = 0, limited: bool = False) -> LLMResponse:
         """The answer, of one attempt that is neither retried nor a letter: a durable gateway's worker sees to that.
@@ -147,8 +139,8 @@ class Gateway:
         """
         line = self._line(request)
         held = failures > 0 and not limited
-        ask = self._asked(line, request)._replace(once=True, failures=failures, held=held)
-        return await (self._join(ask) or await self._accept(line, ask))
+        ask = self._reception.asked(line, request)._replace(once=True, failures=failures, held=held)
+        return await (self._reception.join(ask) or await self._reception.accept(line, ask))
 
     async def result(self, request_id: str, *, within: Duration = "10m") -> LLMResponse:
         """The answer to a request of a durable gateway, from any process; it is kept for 24 hours.
@@ -180,9 +172,9 @@ class Gateway:
         """
         line = self._line(request)
         channel = Channel()
-        ask = self._asked(line, request, stream=True)._replace(channel=channel)
-        self._refuse_known(request)
-        async with AnswerStream(await self._accept(line, ask), channel) as stream:
+        ask = self._reception.asked(line, request, stream=True)._replace(channel=channel)
+        self._reception.refuse_known(request)
+        async with AnswerStream(await self._reception.accept(line, ask), channel) as stream:
             yield stream
 
     async def submit_many(self, requests: Sequence[LLMRequest]) -> Sequence[Pending]:
@@ -249,6 +241,7 @@ class Gateway:
             self._closed = True
             return
         self._closed = True
+        self._reception.close()
         async with AsyncExitStack() as last:  # all of it happens, also to one who is cancelled here
             if self._journal is not None:
                 last.push_async_callback(self._journal.aclose)
@@ -266,13 +259,9 @@ class Gateway:
                 await line.settle()
 
     def _line(self, request: LLMRequest) -> Line:
-        if self._closed or not self._opened:
-            raise _named(GatewayClosed("the gateway is not open"), request)
-        line = self._lines.get(request.model)
-        if line is None:
-            known = ", ".join(sorted(self._lines))
-            raise _named(RequestRejected(f"model: expected one of {known}, got {request.model!r}"), request)
-        return line
+        if not self._opened:
+            raise named(GatewayClosed("the gateway is not open"), request)
+        return self._reception.line_of(request)
 
     def _timed(self, request: LLMRequest) -> LLMRequest:
         """The request with its model's deadline, if it has none: so that worker and caller end it at the same time."""
@@ -280,79 +269,6 @@ class Gateway:
         if request.deadline is not None or config is None or config.deadline is None:
             return request
         return request.within(config.deadline)
-
-    @staticmethod
-    def _asked(line: Line, request: LLMRequest, *, stream: bool = False) -> Ask:
-        try:
-            return line.asked(request, stream=stream)
-        except RequestRejected as error:
-            raise _named(error, request) from None
-
-    def _known(self, request: LLMRequest) -> Ticket | None:
-        for line in self._lines.values():
-            if (ticket := line.tickets.get(request.request_id)) is not None:
-                return ticket
-        return None
-
-    def _join(self, ask: Ask) -> Pending | None:
-        """One more future for the same request; None if none with this id is under way. Words are handed out once."""
-        ticket = self._known(ask.request)
-        if ticket is None:
-            return None
-        if ask.channel is not None or ticket.body != ask.body or ticket.request.model != ask.request.model:
-            self._refuse_known(ask.request)
-        return self._router.register(ask.request.request_id)
-
-    def _refuse_known(self, request: LLMRequest) -> None:
-        if self._known(request) is not None:
-            raise _named(RequestIdConflict("another request with this id is under way"), request)
-
-    async def _accept(self, line: Line, ask: Ask, *, wait: bool = True) -> Pending:
-        """Take a request in, as soon as there is room."""
-        request = ask.request
-        made_at = now = self._around.clock.now()
-        allowed = request.deadline or (None if ask.once else line.config.deadline)
-        deadline_at = None if allowed is None else made_at + allowed
-        if not line.room.take():
-            if not wait:
-                raise _named(GatewayBusy(f"the queue of {request.model} is full"), request)
-            await self._room(line, request, deadline_at)
-            now = self._around.clock.now()
-            try:
-                self._line(request)
-                joined = self._join(ask)  # meanwhile somebody else may have asked the same
-            except GatewayError:
-                line.room.release()
-                raise
-            if joined is not None:
-                line.room.release()
-                return joined
-        future = self._router.register(request.request_id)
-        line.accept(self._traced(ask).ticket(now=made_at, deadline_at=deadline_at), now=now, held=ask.held)
-        return future
-
-    def _traced(self, ask: Ask) -> Ask:
-        """With the trace that its attempts belong to. Those of a worker have one already."""
-        if self._around.tracing is None or ask.once:
-            return ask
-        with self._around.tracing.publish(queue_of(ask.request.model), ()) as trace:
-            return ask._replace(trace=trace)
-
-    async def _room(self, line: Line, request: LLMRequest, deadline_at: datetime | None) -> None:
-        """Wait for a place in the queue."""
-        place = line.room.wait()
-        late = DeadlineExceeded("the deadline passed before there was room in the queue")
-        alarm = None if deadline_at is None else self._around.alarms.at(deadline_at, partial(_end, place, late))
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                line.room.release()  # it was there in the very moment in which nobody wanted it any more
-            raise
-        except DeadlineExceeded:
-            raise _named(late, request) from None
-        finally:
-            self._around.alarms.call_off(alarm)
 
     async def _submitted_all(self, requests: Sequence[LLMRequest]) -> Sequence[Pending]:
         futures: list[Pending] = []
@@ -374,10 +290,10 @@ class Gateway:
     def _refusal(self, request: LLMRequest, asked: dict[str, str], durable: DurableGateway) -> Pending | None:
         """The future of a request that is not accepted; None for any other, which is added to what is `asked`."""
         try:
-            self._asked(self._line(request), request)
+            self._reception.asked(self._line(request), request)
             durable.refuse_other(request)
             if asked.setdefault(request.request_id, request.fingerprint) != request.fingerprint:
-                raise _named(RequestIdConflict("another of these requests has this id"), request)
+                raise named(RequestIdConflict("another of these requests has this id"), request)
         except GatewayError as error:
             return refused(error)
         return None
@@ -385,13 +301,3 @@ class Gateway:
     def _abandon(self, request_id: str) -> None:
         for line in self._lines.values():
             line.abandon(request_id)
-
-
-def _end(place: "asyncio.Future[None]", error: GatewayError) -> None:
-    if not place.done():
-        place.set_exception(error)
-
-
-def _named(error: GatewayError, request: LLMRequest) -> GatewayError:
-    error.request_id, error.model = request.request_id, request.model
-    return error
