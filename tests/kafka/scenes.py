@@ -29,6 +29,13 @@ def begin_topic(url: str, name: str, partitions: int = 1, /, **settings: str) ->
     admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
 
 
+def begin_again(url: str, name: str) -> None:
+    """What an administrator does who is in a hurry."""
+    admin = AdminClient({"bootstrap.servers": server_of(url)})
+    admin.delete_topics([name])[name].result(30)
+    begin_topic(url, name)
+
+
 def produce(url: str, topic: str, *records: dict[str, Any]) -> None:
     """What another producer does."""
     producer = Producer({"bootstrap.servers": server_of(url), "message.max.bytes": MUCH})

@@ -64,7 +64,7 @@ def test_no_message_of_a_transaction_is_tried_for_longer_than_the_transaction(as
 
 async def test_the_name_that_the_url_gives_a_client_stands_before_the_name_of_the_process(queue: str) -> None:
     broker = KafkaBroker("kafka://nowhere:1?client.id=shop", clock=SystemClock())
-    membership = Membership(broker._office, queue=queue, group="shop", lease=timedelta(seconds=30))  # noqa: SLF001
+    membership = Membership(broker._office, queue=queue, group="shop", life="", lease=timedelta(seconds=30))  # noqa: SLF001
 
     assert [each._settings["client.id"] for each in membership._intakes] == [f"shop-{membership.identity}"] * 2  # noqa: SLF001
     membership.close()

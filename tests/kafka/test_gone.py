@@ -1,6 +1,6 @@
 """What has left a DLQ: nobody reads it again, and whoever asks for it hears where it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,10 +14,11 @@ from redrive.brokers.kafka.record import Place, Read
 from redrive.core.errors import LetterNotFound
 from redrive.core.outcome import Settlement
 from redrive.core.ports import Options
-from tests.kafka.scenes import begin_topic, server_of, take
+from tests.kafka.scenes import begin_again, begin_topic, server_of, take
 from tests.unit.core.letters import a_letter
 
 HERE: Place = ("orders.dlq", 0)
+LIFE = "4YxMeFLkR_mtKH9Wt8pYkQ"
 
 
 def read(offset: int) -> Read:
@@ -26,25 +27,26 @@ def read(offset: int) -> Read:
 
 def test_a_look_begins_where_the_last_one_found_the_first_entry_that_is_still_there() -> None:
     looks = Looks()
-    assert looks.spans({HERE: 2}, {HERE: 9}) == {HERE: (2, 9)}
-    looks.found({HERE: (2, 9)}, [read(7), read(5)])
+    assert looks.spans(LIFE, {HERE: 2}, {HERE: 9}) == {HERE: (2, 9)}
+    looks.found(LIFE, {HERE: (2, 9)}, [read(7), read(5)])
 
-    assert looks.spans({HERE: 2}, {HERE: 12}) == {HERE: (5, 12)}
-    assert looks.spans({HERE: 6}, {HERE: 12}) == {HERE: (6, 12)}
+    assert looks.spans(LIFE, {HERE: 2}, {HERE: 12}) == {HERE: (5, 12)}
+    assert looks.spans(LIFE, {HERE: 6}, {HERE: 12}) == {HERE: (6, 12)}
 
 
 def test_where_nothing_is_left_only_what_comes_is_looked_at() -> None:
     looks = Looks()
-    looks.found({HERE: (2, 9)}, [])
+    looks.found(LIFE, {HERE: (2, 9)}, [])
 
-    assert looks.spans({HERE: 2}, {HERE: 9}) == {HERE: (9, 9)}
+    assert looks.spans(LIFE, {HERE: 2}, {HERE: 9}) == {HERE: (9, 9)}
 
 
-def test_a_dlq_that_was_begun_again_is_looked_at_from_its_start() -> None:
+@pytest.mark.parametrize(("life", "end"), [(LIFE, 3), ("another", 30)], ids=["it is shorter", "it has another id"])
+def test_a_dlq_that_was_begun_again_is_looked_at_from_its_start(life: str, end: int) -> None:
     looks = Looks()
-    looks.found({HERE: (2, 9)}, [])
+    looks.found(LIFE, {HERE: (2, 9)}, [])
 
-    assert looks.spans({HERE: 0}, {HERE: 3}) == {HERE: (0, 3)}
+    assert looks.spans(life, {HERE: 0}, {HERE: end}) == {HERE: (0, end)}
 
 
 async def collect(broker: KafkaBroker, dlq: str, count: int) -> Any:
@@ -124,3 +126,30 @@ async def test_the_ledger_forgets_what_the_log_of_a_dlq_has_forgotten_and_the_le
     assert f"gone:{dlq}-{second}" in rows
     assert len([key for key in rows if key.startswith(f"letter:{dlq}:")]) == 1
     assert [entry.letter.letter_id for entry in await letters.peek()] == ["0" * 32]
+
+
+async def test_what_has_left_a_dlq_says_nothing_of_one_that_was_begun_again_under_its_name(
+    broker: KafkaBroker, connect: Callable[[str], KafkaBroker], kafka_url: str, queue: str
+) -> None:
+    dlq = f"{queue}.dlq"
+    begin_topic(kafka_url, dlq)
+    letters = broker.dead_letters(queue)
+    redriven, removed, _ = await bury(broker, queue, 3)
+    await letters.redrive(redriven)
+    await letters.remove(removed)
+    collector = await collect(broker, dlq, 1)
+    begin_again(kafka_url, dlq)
+    again = await bury(connect(kafka_url), queue, 4)
+
+    assert [entry.entry_id for entry in await letters.peek()] == again
+    assert [entry.entry_id for entry in await connect(kafka_url).dead_letters(queue).peek()] == again
+    await letters.remove(again[0])
+    collected: set[str] = set()
+    while await letters.length():  # some may be collected twice: before it is seen that the topic is another, and after
+        taken = await take(collector, 1)
+        collected |= {each.message.id for each in taken}
+        await collector.settle([*map(Settlement, taken)])
+    assert collected == {f"{dlq}-{entry}" for entry in again[1:]}
+    assert {key for key in broker._office.ledger.refresh() if key.startswith(f"gone:{dlq}-")} == {  # noqa: SLF001
+        f"gone:{dlq}-{entry}" for entry in again
+    }

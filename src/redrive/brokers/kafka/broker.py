@@ -16,6 +16,7 @@ from redrive.brokers.kafka.dead_letters import KafkaDeadLetters
 from redrive.brokers.kafka.depth import depth_of
 from redrive.brokers.kafka.dlq_topic import DlqTopic
 from redrive.brokers.kafka.finding import find
+from redrive.brokers.kafka.gone import begin_life
 from redrive.brokers.kafka.joining import begin
 from redrive.brokers.kafka.membership import Membership
 from redrive.brokers.kafka.names import check_topic, group_of, is_private, lane_of
@@ -104,12 +105,15 @@ class KafkaBroker:
         def join() -> str:
             begin(self._office, queue, group)
             self._office.book(queue, group).refresh()
-            return self._office.topics.identity(queue)
+            life = self._office.topics.identity(queue)
+            if options.moves:
+                begin_life(self._office.ledger, queue, life)
+            return life
 
         incarnation = await self._call(join)
         membership = self._members.get((queue, group))
         if membership is None:
-            membership = Membership(self._office, queue=queue, group=group, lease=options.lease)
+            membership = Membership(self._office, queue=queue, group=group, life=incarnation, lease=options.lease)
             self._members[queue, group] = membership
         return KafkaSubscription(self._office, membership, options=options, incarnation=incarnation, closed=self._left)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from redrive.brokers.dlq_entry import as_send_back, letter_in
 from redrive.brokers.kafka.book import Change, Row, Rows
 from redrive.brokers.kafka.finding import find
-from redrive.brokers.kafka.gone import GONE, LETTER, REDRIVEN, REMOVED, how_it_left
+from redrive.brokers.kafka.gone import GONE, LETTER, REDRIVEN, REMOVED, begin_life, how_it_left, life_in
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.record import Read, plain_message
 from redrive.brokers.kafka.returning import send_back
@@ -51,6 +51,7 @@ class KafkaDeadLetters:
         def move() -> str:
             read = self._find(entry_id)
             item = as_send_back(self._letter(read))
+            self._begin_life()
             (sent,) = send_back(self._office, [item], leaving={self._gone(read): REDRIVEN})
             return sent
 
@@ -59,6 +60,7 @@ class KafkaDeadLetters:
     async def remove(self, entry_id: str) -> None:
         def strike() -> None:
             key = self._gone(self._find(entry_id))
+            self._begin_life()
             self._office.ledger.change(lambda rows: None if key in rows else Change({key: REMOVED}))
 
         await self._call(strike)
@@ -72,6 +74,9 @@ class KafkaDeadLetters:
     def _send(self, letter: DeadLetter) -> None:
         self._office.topics.ensure_dlq(self._name, queue=self._queue)
         key = f"{LETTER}{self._name}:{letter.letter_id}:{letter.generation}"
+        known = self._office.ledger.refresh()
+        if key in known or not life_in(known, self._name):
+            self._begin_life()
 
         def decide(rows: Rows) -> Change | None:
             if key in rows and f"{GONE}{rows[key].value.decode()}" not in rows:
@@ -91,16 +96,16 @@ class KafkaDeadLetters:
         if not topics.exists(self._name):
             return []
         places = topics.places(self._name)
+        life, gone = self._said()
         starts, ends = self._office.positions.starts(places), self._office.promises.ends(places)
-        gone = self._office.ledger.refresh()
-        spans = self._office.looks.spans(starts, ends)
+        spans = self._office.looks.spans(life, starts, ends)
         found = [read for read in self._office.logs.read(spans) if self._gone(read) not in gone]
-        self._office.looks.found(spans, found)
+        self._office.looks.found(life, spans, found)
         return found
 
     def _find(self, entry_id: str) -> Read:
         read = self._read(entry_id)
-        row = self._office.ledger.refresh().get(self._gone(read))
+        row = self._said()[1].get(self._gone(read))
         if row is not None:
             raise LetterNotFound(f"entry {entry_id!r} of {self._name!r} {how_it_left(row)}")
         return read
@@ -111,6 +116,19 @@ class KafkaDeadLetters:
         if found is None:
             raise self._not_found(entry_id)
         return found
+
+    def _said(self) -> tuple[str, Rows]:
+        """Which life of the topic this is, and what the ledger says of it: of a former one, nothing."""
+        rows = self._office.ledger.refresh()
+        said = life_in(rows, self._name)
+        life = self._office.topics.identity(self._name) if said else ""
+        if life == said:
+            return life, rows
+        self._office.promises.forget(self._office.topics.places(self._name))
+        return life, {}
+
+    def _begin_life(self) -> None:
+        begin_life(self._office.ledger, self._name, self._office.topics.identity(self._name))
 
     def _letter(self, read: Read) -> DeadLetter:
         entry = plain_message(read)._replace(id=_entry_id(read), headers=read.headers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from redrive.brokers.kafka.book import Change, Row, Rows
 from redrive.brokers.kafka.clerk import Step
 from redrive.brokers.kafka.entry import Entry
+from redrive.brokers.kafka.gone import GONE, begin_life
 from redrive.brokers.kafka.handful import Handful, Token, by_handful, noted
 from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.office import Office
@@ -141,13 +142,12 @@ class Desk:
     # --------------------------------------------------------------------------- collecting from a DLQ
 
     def without_gone(self, chosen: Sequence[Handful]) -> list[Handful]:
-        """Leave out what was redriven or removed from a DLQ by hand."""
-        rows = self._office.ledger.refresh()
-        gone = {
-            handful: offsets
-            for handful in chosen
-            if (offsets := [offset for offset in handful.held if gone_key(handful.entry(offset)) in rows])
-        }
+        """Leave out what was redriven or removed from a DLQ by hand. If anything was, it must be this DLQ."""
+        gone = _gone_among(chosen, self._office.ledger.refresh())
+        if gone:
+            dlq = self._membership.queue
+            begin_life(self._office.ledger, dlq, self._office.topics.identity(dlq))
+            gone = _gone_among(chosen, self._office.ledger.rows)
         if gone:
             self._notes.commit((Window.finish, noted(gone)))
             with self._state:
@@ -206,6 +206,14 @@ def _each_once(tokens: Sequence[Token | str], answers: Answers) -> list[Settled]
     return found
 
 
+def _gone_among(chosen: Sequence[Handful], rows: Rows) -> dict[Handful, list[int]]:
+    return {
+        handful: offsets
+        for handful in chosen
+        if (offsets := [offset for offset in handful.held if gone_key(handful.entry(offset)) in rows])
+    }
+
+
 def gone_key(entry: Entry) -> str:
     """Under which key the ledger says that an entry has left its DLQ."""
-    return f"gone:{entry.message.id}"
+    return f"{GONE}{entry.message.id}"

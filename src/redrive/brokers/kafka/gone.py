@@ -1,6 +1,7 @@
 """What has left a DLQ. A log cannot forget one entry, so the ledger says it, until the log itself has forgotten."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -11,6 +12,8 @@ GONE: Final = "gone:"
 """Before the id of an entry: it has left; the value says how."""
 LETTER: Final = "letter:"
 """Before the name of a DLQ and of a letter: the value is the entry under which it was written."""
+LIFE: Final = "life:"
+"""Before the name of a DLQ: the value is the id of that life of its topic of which the ledger speaks."""
 REDRIVEN: Final = Row(b"redriven")
 REMOVED: Final = Row(b"removed")
 _AT_ONCE: Final = 1000
@@ -31,22 +34,42 @@ class Looks:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._first: dict[Place, int] = {}
+        self._first: dict[tuple[str, Place], int] = {}
 
-    def spans(self, starts: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, tuple[int, int]]:
-        """What is to be read. Somebody who begins a DLQ again begins it at 0."""
+    def spans(self, life: str, starts: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, tuple[int, int]]:
+        """What is to be read, in this life of a DLQ."""
         with self._lock:
-            known = {place: first for place in ends if (first := self._first.get(place, 0)) <= ends[place]}
+            known = {place: first for place in ends if (first := self._first.get((life, place), 0)) <= ends[place]}
         return {place: (max(starts[place], known.get(place, 0)), end) for place, end in ends.items()}
 
-    def found(self, spans: Mapping[Place, tuple[int, int]], reads: Sequence[Read]) -> None:
+    def found(self, life: str, spans: Mapping[Place, tuple[int, int]], reads: Sequence[Read]) -> None:
         """These are there, and nothing else in these spans."""
-        first = {place: end for place, (_, end) in spans.items()}
+        first = {(life, place): end for place, (_, end) in spans.items()}
         for read in reads:
-            place = (read.topic, read.partition)
+            place = (life, (read.topic, read.partition))
             first[place] = min(first[place], read.offset)
         with self._lock:
             self._first |= first
+
+
+def life_in(rows: Rows, dlq: str) -> str:
+    """Of which life of a DLQ the ledger speaks; empty if nobody has said so yet."""
+    row = rows.get(f"{LIFE}{dlq}")
+    return "" if row is None else row.value.decode()
+
+
+def begin_life(ledger: Book, dlq: str, life: str) -> None:
+    """Have the ledger speak of this life of a DLQ, and no more of a former one: that topic was deleted."""
+    while life_in(ledger.refresh(), dlq) != life:
+        ledger.change(partial(_next_life, dlq=dlq, life=life))
+
+
+def _next_life(rows: Rows, *, dlq: str, life: str) -> Change | None:
+    if (said := life_in(rows, dlq)) == life:
+        return None
+    former = _said_of(rows, {dlq}) if said else []
+    strikes: dict[str, Row | None] = dict.fromkeys(former[:_AT_ONCE])
+    return Change(strikes if len(former) > _AT_ONCE else {**strikes, f"{LIFE}{dlq}": Row(life.encode())})
 
 
 def strike_old(ledger: Book, starts: Mapping[Place, int]) -> None:
@@ -62,16 +85,18 @@ def strike_old(ledger: Book, starts: Mapping[Place, int]) -> None:
 
 
 def _old(rows: Rows, starts: Mapping[Place, int]) -> list[str]:
-    """Both the entry and its letter, which else would pass for one that is still there; the letter first."""
-
-    def is_old(entry_id: str) -> bool:
-        topic, number, offset = entry_id.rsplit("-", 2)
+    def is_old(key: str) -> bool:
+        topic, number, offset = _entry(key, rows[key]).rsplit("-", 2)
         return int(offset) < starts.get((topic, int(number)), 0)
 
-    topics = {topic for topic, _ in starts}
-    letters = [
-        key
-        for key, row in rows.items()
-        if key.startswith(LETTER) and key.split(":")[1] in topics and is_old(row.value.decode())
-    ]
-    return letters + [key for key in rows if key.startswith(GONE) and is_old(key.removeprefix(GONE))]
+    return [key for key in _said_of(rows, {topic for topic, _ in starts}) if is_old(key)]
+
+
+def _said_of(rows: Rows, dlqs: set[str]) -> list[str]:
+    """Both the entries and their letters, which else would pass for such as are still there; the letters first."""
+    said = [key for key in rows if key.startswith((LETTER, GONE)) and _entry(key, rows[key]).rsplit("-", 2)[0] in dlqs]
+    return sorted(said, reverse=True)
+
+
+def _entry(key: str, row: Row) -> str:
+    return row.value.decode() if key.startswith(LETTER) else key.removeprefix(GONE)

@@ -122,6 +122,10 @@ class Intake:
             self._thread = Thread(target=self._read, daemon=True, name=f"redrive-read-{self.topic}")
             self._thread.start()
 
+    def begin_again(self) -> None:
+        """Read from the start: the topic is not the one that was read."""
+        self.post(lambda _: self._begun_again.update(self._lose_all()))
+
     def stop(self) -> None:
         """Begin to leave the group."""
         self._orders.close()
@@ -213,9 +217,7 @@ class Intake:
             try:
                 self._take_in(messages)
             except BaseException:  # what was not taken in would be passed over, as if it were no message
-                places = [share.place for share in self._shares.values()]
-                self._forget(places)
-                self._strange.update(places)
+                self._lose_all()
                 raise
             self._state.notify_all()
         self._membership.bell.ring()
@@ -373,6 +375,14 @@ class Intake:
     def _lost(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:  # noqa: ARG002 - the client's form
         with self._state:
             self._forget([(each.topic, each.partition) for each in partitions])
+
+    def _lose_all(self) -> Sequence[Place]:
+        """Where to go on is to be found again, in all that is ours."""
+        with self._state:
+            places = [share.place for share in self._shares.values()]
+            self._forget(places)
+            self._strange.update(places)
+            return places
 
     def _forget(self, places: Sequence[Place]) -> None:
         self._hands.leave(places)

@@ -17,7 +17,7 @@ from redrive.brokers.kafka.bell import Bell
 from redrive.brokers.kafka.clerk import SUSPECT, Clerk, row_of
 from redrive.brokers.kafka.desk import Desk
 from redrive.brokers.kafka.entry import Entry, Lease
-from redrive.brokers.kafka.gone import strike_old
+from redrive.brokers.kafka.gone import begin_life, life_in, strike_old
 from redrive.brokers.kafka.handful import by_handful, by_share, noted
 from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.intake import Intake
@@ -32,12 +32,13 @@ from redrive.core.ports import Options
 
 _CATCH_UP: Final = 20.0  # seconds
 _TRIM: Final = 600.0  # seconds
+_LOOK: Final = 5.0  # seconds
 
 
 class Membership:
     """One (queue, group) of this process. Every call blocks, and is made by the thread of `calls` or through `post`."""
 
-    def __init__(self, office: Office, *, queue: str, group: str, lease: timedelta) -> None:
+    def __init__(self, office: Office, *, queue: str, group: str, life: str, lease: timedelta) -> None:
         self.queue = queue
         self.group = group
         self.identity = uuid4().hex[:16]
@@ -60,7 +61,8 @@ class Membership:
         self._intakes = [Intake(office, self, self._hands, topic=topic, lease=lease) for topic in topics]
         self.notes.members |= {intake.topic: intake for intake in self._intakes}
         self._in_order = True
-        self._trimmed = time.monotonic()
+        self._life = life
+        self._looked = self._trimmed = time.monotonic()
 
     # ------------------------------------------------------------------------------------------- taking
 
@@ -186,6 +188,9 @@ class Membership:
             self.book.refresh()
             self.move()
             self.bell.ring()
+            if time.monotonic() - self._looked > _LOOK:
+                self._looked = time.monotonic()
+                self._look_after_it()
             if time.monotonic() - self._trimmed > _TRIM:
                 self._trimmed = time.monotonic()
                 self.trim()
@@ -202,13 +207,22 @@ class Membership:
                 self.calls.submit(self.keep_house)
 
     def trim(self) -> None:
-        """Delete what is done from the lane: nobody else reads it. Of a DLQ, forget what its log has forgotten."""
+        """Delete what is done from the lane: nobody else reads it. Of a DLQ, forget what is there no more."""
         with self.state:
             low = {place: share.window.low for place, share in self._hands.shares.items() if place[0] != self.queue}
             ours = [place for place in self._hands.shares if place[0] == self.queue]
         self._office.topics.trim(low)
         if self._office.ledger.rows:
             strike_old(self._office.ledger, self._office.positions.starts(ours))
+
+    def _look_after_it(self) -> None:
+        """A queue that was deleted and begun again is read from its start, though it may have grown past our place."""
+        life = self._office.topics.identity(self.queue)
+        if life != self._life:
+            if life_in(self._office.ledger.refresh(), self.queue):
+                begin_life(self._office.ledger, self.queue, life)
+            self._intakes[0].begin_again()
+            self._life = life
 
     @property
     def is_idle(self) -> bool:

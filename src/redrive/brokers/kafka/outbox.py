@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.errors import error_of, translate
 from redrive.brokers.kafka.promises import Promises
 from redrive.brokers.kafka.record import Record
-from redrive.brokers.kafka.transactions import Placed, Refused, connected, write
+from redrive.brokers.kafka.transactions import Placed, Refused, connected, hear, write
 from redrive.core.errors import BrokerUnavailable
 
 _TICK: Final = 0.05
@@ -42,8 +43,9 @@ class Outbox:
         self._closing.set()
         if self._thread is not None:
             self._thread.join()
-        if self._producer is not None:
-            self._producer.flush(_TICK)
+        if (producer := self._producer) is not None:
+            with suppress(KafkaException):
+                hear(lambda: producer.flush(_TICK))
 
     def _begin(self, record: Record) -> Future[Placed]:
         answer: Future[Placed] = Future()
@@ -91,7 +93,10 @@ class Outbox:
 
     def _listen(self, producer: Producer) -> None:
         while (not self._closing.is_set() and self._producer is producer) or len(producer):
-            producer.poll(_TICK)
+            try:
+                hear(lambda: producer.poll(_TICK))
+            except KafkaException as error:  # its records are told of all the same
+                self._drop_if(producer, error.args[0])
 
 
 def _broken_off() -> BrokerUnavailable:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
@@ -95,7 +96,8 @@ class Transactions:
             producer, self._producer = self._producer, None
             if producer is not None:
                 producer.purge()
-                producer.flush(0)
+                with suppress(KafkaException):  # fatal ones are why it is dropped
+                    hear(lambda: producer.flush(0))
 
     def carry_out(
         self, records: Sequence[Record], *, offsets: Sequence[Offsets] = (), then: Then | None = None
@@ -217,7 +219,7 @@ def _produce(producer: Producer, records: Sequence[Record]) -> Sequence[Placed]:
         write(producer, record, told=partial(told, index))
     ends = time.monotonic() + PATIENCE
     while len(placed) + len(failed) < len(records):
-        producer.flush(0.5)
+        hear(lambda: producer.flush(0.5))
         if time.monotonic() > ends:
             raise KafkaException(KafkaError(codes.TIMED_OUT, "records were not taken in time"))
     own = [each for each in failed.values() if each.code() not in _OF_THE_TRANSACTION and not each.retriable()]
@@ -226,6 +228,16 @@ def _produce(producer: Producer, records: Sequence[Record]) -> Sequence[Placed]:
     for error in failed.values():
         raise KafkaException(error)
     return [placed[index] for index in range(len(records))]
+
+
+def hear(client: Callable[[], object]) -> None:
+    """Let the client tell what became of records. Raises its fatal error, if it has one."""
+    try:
+        client()
+    except SystemError as error:  # it tells of records while that one is on its way already
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from None
+        raise
 
 
 def write(producer: Producer, record: Record, *, told: Any) -> None:
@@ -247,7 +259,7 @@ def write(producer: Producer, record: Record, *, told: Any) -> None:
         try:
             producer.produce(record.topic, record.value, record.key, on_delivery=told, headers=headers, **where)
         except BufferError:
-            producer.poll(0.1)
+            hear(lambda: producer.poll(0.1))
         except KafkaException as error:
             if code_of(error) in _OF_THE_TRANSACTION:
                 raise
