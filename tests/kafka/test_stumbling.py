@@ -1,6 +1,7 @@
 """A reader that stumbles reads again: it neither stops for good nor passes anything over."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,13 +19,25 @@ from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import Window
 from redrive.core.errors import BrokerUnavailable
 from redrive.core.message import Message
-from tests.kafka.scenes import Guest, begin_topic, join, take
+from redrive.core.ports import Subscription
+from tests.kafka.scenes import WAIT, Guest, begin_topic, join, take
 
 PATIENCE: Final = 30.0  # seconds
 
 
 def messages(queue: str, count: int) -> list[Message]:
     return [Message("", queue, b"%d" % number) for number in range(count)]
+
+
+async def bodies_of(worker: Subscription, count: int) -> set[bytes]:
+    """What a worker gets that asks again after a fault. In a rebalance some may come twice."""
+    found: set[bytes] = set()
+    while len(found) < count:
+        with contextlib.suppress(BrokerUnavailable):
+            taken = await worker.fetch(count, wait=WAIT)
+            assert taken
+            found |= {bytes(each.message.body) for each in taken}
+    return found
 
 
 @pytest.mark.parametrize("name", ["_read_one", "_read_stretch"])
@@ -89,15 +102,14 @@ async def test_it_is_begun_again_too_if_somebody_joins_the_group_meanwhile(
 
     monkeypatch.setattr(intake, "put", stumble)
     worker = await join(broker, queue)
-    taking = asyncio.create_task(take(worker, 40))
+    taking = asyncio.create_task(bodies_of(worker, 40))
     await asyncio.to_thread(begun.wait, PATIENCE)
     with guest:
         await asyncio.to_thread(guest.is_in.wait, PATIENCE)
         await asyncio.to_thread(guest.has_some.wait, PATIENCE)
-    taken = await taking
 
     assert len(stumbled) == 4
-    assert {each.message.body for each in taken} == {b"%d" % number for number in range(40)}
+    assert await taking == {b"%d" % number for number in range(40)}
 
 
 async def test_a_message_read_before_its_partition_left_and_came_back_does_not_hide_those_before_it(
