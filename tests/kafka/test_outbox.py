@@ -1,5 +1,6 @@
 """A plain producer that the client lets down."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ class Client:
     def __init__(self) -> None:
         self.error: KafkaError | None = None
         self.refuses: KafkaError | None = None
+        self.raises: KafkaError | None = None
         self._to_tell: list[Callable[[], None]] = []
 
     def produce(self, topic: str, value: bytes, *_: object, on_delivery: Any, **__: object) -> None:
@@ -33,6 +35,9 @@ class Client:
         self._to_tell.append(lambda: on_delivery(self.error, message))
 
     def poll(self, _: float) -> None:
+        if self._to_tell and self.raises is not None:
+            error, self.raises = self.raises, None
+            raise SystemError("returned a result with an exception set") from KafkaException(error)
         while self._to_tell:
             self._to_tell.pop(0)()
 
@@ -81,6 +86,17 @@ async def test_so_is_one_that_has_broken_off_before_and_takes_nothing_any_more(
     clients[0].refuses = KafkaError(codes.FATAL, "see above")
     with pytest.raises(BrokerUnavailable, match="broken off"):
         await box.send(Record("orders", b"1"))
+    await box.send(Record("orders", b"2"))
+
+    assert len(clients) == 2
+
+
+async def test_a_client_that_breaks_off_before_it_tells_of_a_record_is_still_heard(
+    box: Outbox, clients: list[Client]
+) -> None:
+    clients[0].raises = clients[0].error = BROKEN
+    with pytest.raises(BrokerUnavailable, match="broken off"):
+        await asyncio.wait_for(box.send(Record("orders", b"1")), 30)
     await box.send(Record("orders", b"2"))
 
     assert len(clients) == 2

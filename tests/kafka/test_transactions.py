@@ -4,10 +4,12 @@ from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from redrive.brokers.kafka import transactions
+from redrive.brokers.kafka import codes, transactions
 from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.promises import Promises
+from redrive.brokers.kafka.record import Record
 from redrive.brokers.kafka.transactions import Offsets, Transactions
 from redrive.core.errors import BrokerUnavailable
 
@@ -24,7 +26,7 @@ class Client:
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_: self.calls.append(name)
+        return lambda *_, **__: self.calls.append(name)
 
     def send_offsets_to_transaction(self, *_: object) -> None:
         self.calls.append("send_offsets_to_transaction")
@@ -64,3 +66,29 @@ def test_a_client_that_never_ends_a_call_is_left_behind_and_its_transaction_is_e
         "send_offsets_to_transaction",
         "commit_transaction",
     ]
+
+
+def test_a_client_that_is_fenced_while_it_tells_of_its_records_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fatal error is on its way when it calls back: for Python that is a call with an error set."""
+    fenced = KafkaError(codes.FENCED, "by a newer instance", fatal=True)
+
+    class Fenced(Client):
+        def flush(self, _: float) -> None:
+            raise SystemError("returned a result with an exception set") from KafkaException(fenced)
+
+        def abort_transaction(self, _: float) -> None:
+            raise KafkaException(fenced)
+
+    made: list[Client] = []
+
+    def make(_: object) -> Client:
+        made.append(Client(hangs=False) if made else Fenced(hangs=False))
+        return made[-1]
+
+    monkeypatch.setattr(transactions, "connected", make)
+    pen = Transactions(Address.of("kafka://nowhere:1"), "me", promises=Promises(lambda _: {}))
+    with pytest.raises(BrokerUnavailable, match="newer instance"):
+        pen.carry_out([Record("orders", b"1", ())])
+    pen.carry_out([])
+
+    assert made[1].calls[-1] == "commit_transaction"
