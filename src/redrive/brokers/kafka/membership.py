@@ -190,7 +190,7 @@ class Membership:
             self.bell.ring()
             if time.monotonic() - self._looked > _LOOK:
                 self._looked = time.monotonic()
-                self._look_after_it()
+                self._office.topics.ask_identity(self.queue, self._seen)
             if time.monotonic() - self._trimmed > _TRIM:
                 self._trimmed = time.monotonic()
                 self.trim()
@@ -215,9 +215,13 @@ class Membership:
         if self._office.ledger.rows:
             strike_old(self._office.ledger, self._office.positions.starts(ours))
 
-    def _look_after_it(self) -> None:
-        """A queue that was deleted and begun again is read from its start, though it may have grown past our place."""
-        life = self._office.topics.identity(self.queue)
+    def _seen(self, life: str) -> None:
+        if life != self._life:
+            with contextlib.suppress(RuntimeError):  # closing
+                self.calls.submit(self._begin_again, life)
+
+    def _begin_again(self, life: str) -> None:
+        """The queue was deleted and begun again. It is read from its start, though it may have grown past our place."""
         if life != self._life:
             if life_in(self._office.ledger.refresh(), self.queue):
                 begin_life(self._office.ledger, self.queue, life)

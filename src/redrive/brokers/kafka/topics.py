@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, TypeVar
@@ -116,6 +117,16 @@ class Topics:
         """The id that Kafka gave to this life of a topic."""
         futures = ask(lambda: self.admin.describe_topics(TopicCollection([topic]), request_timeout=PATIENCE))
         return str(result_of(futures[topic]).topic_id)
+
+    def ask_identity(self, topic: str, then: Callable[[str], object]) -> None:
+        """The same, told to `then` by a thread of the client's, if the cluster answers. Does not block."""
+
+        def told(future: Future[Any]) -> None:
+            if future.exception() is None:
+                then(str(future.result().topic_id))
+
+        futures = ask(lambda: self.admin.describe_topics(TopicCollection([topic]), request_timeout=PATIENCE))
+        futures[topic].add_done_callback(told)
 
     def trim(self, low: Mapping[Place, int]) -> None:
         """Delete what lies below these offsets. The client does not survive a timeout here: it has much time."""
