@@ -9,7 +9,7 @@ from redrive.core.message import Headers
 from redrive.core.wire.plain import from_base64, to_base64
 
 View = Literal["text", "json", "hex"]
-DEEPEST = 100  # levels of JSON that an answer holds: what reads it must not fall over
+DEEPEST = 100  # levels of JSON that an answer or an edit holds: what reads it must not fall over
 
 
 class Seen(NamedTuple):
@@ -58,7 +58,7 @@ def to_headers(given: list[Header]) -> Headers:
 
 def shallow(value: Any) -> Any:
     """The value, or in its place what is wrong with it, if it is nested too deeply to be said."""
-    return value if _is_shallow(value) else "(nested too deeply)"
+    return value if is_shallow(value) else "(nested too deeply)"
 
 
 def _parsed(payload: bytes) -> Any:
@@ -66,12 +66,13 @@ def _parsed(payload: bytes) -> Any:
         value = json.loads(payload)
     except (ValueError, RecursionError) as error:
         raise DeadLetterError(f"the payload cannot be shown as JSON: {error}") from error
-    if not _is_shallow(value):
+    if not is_shallow(value):
         raise DeadLetterError("the payload cannot be shown as JSON: it is nested too deeply")
     return value
 
 
-def _is_shallow(value: Any) -> bool:
+def is_shallow(value: Any) -> bool:
+    """Whether it is nested so little that an answer can hold it."""
     level = [value]
     for _ in range(DEEPEST):
         level = [inner for one in level for inner in _inside(one)]

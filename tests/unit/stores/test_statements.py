@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ async def test_an_index_leads_to_all_that_is_collected_or_redriven(tmp_path: Pat
     await store.aclose()
 
     asked = [one for one in dict.fromkeys(said) if not one.startswith("BEGIN")]
-    with sqlite3.connect(tmp_path / "letters.db") as file:
+    with closing(sqlite3.connect(tmp_path / "letters.db")) as file, file:
         plans = [file.execute(f"EXPLAIN QUERY PLAN {one}", (None,) * one.count("?")).fetchall() for one in asked]
     scans = {f"SCAN {table}" for table in metadata.tables}
     assert len(asked) > 20
@@ -127,7 +127,7 @@ async def test_a_list_is_read_from_the_index_of_what_is_asked_for(
 
 def _indexes(path: Path, searches: Sequence[str]) -> Iterator[str]:
     """The index that each look at letters uses."""
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file:
         plans = [file.execute(f"EXPLAIN QUERY PLAN {one}", (None,) * one.count("?")).fetchall() for one in searches]
     for step in (step[-1] for plan in plans for step in plan):
         if step.startswith("SEARCH letter "):

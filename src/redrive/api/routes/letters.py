@@ -12,7 +12,7 @@ from redrive.api import examples
 from redrive.api.auth import CallerOf, PermittedRoute, allowed
 from redrive.api.examples import shown
 from redrive.api.pages import LARGEST, LINKED, USUAL, Cursor, full_page, link_next
-from redrive.api.payload import Base64, to_headers
+from redrive.api.payload import DEEPEST, Base64, is_shallow, to_headers
 from redrive.api.schema import LetterLife, LetterLine, LetterWhole, life_of, line_of, whole_of
 from redrive.core.errors import ConfigError
 from redrive.core.wire.plain import from_base64
@@ -205,4 +205,6 @@ def _read(name: str, encode: Callable[[Any], Result], value: Any) -> Result:
 
 
 def _written(value: Any) -> bytes:
+    if not is_shallow(value):
+        raise ValueError(f"expected at most {DEEPEST} levels of nesting")
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
