@@ -164,8 +164,7 @@ TestOnKafka.settings = settings(max_examples=8, stateful_step_count=25, deadline
 TestOnNats = pytest.mark.usefixtures("nats_for_the_machine")(OnNats.TestCase)
 TestOnNats.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
 
-# It takes minutes. In about one run of six it found a count that differed; two causes are mended, and how many runs it
-# takes to be sure that there is no third is said in docs/adapters/rabbitmq.md.
+# It takes a minute or two, with a server of its own. How often it was run is said in docs/adapters/rabbitmq.md.
 TestOnRabbitMQ = pytest.mark.skipif("REDRIVE_CRASH_RABBITMQ" not in os.environ, reason="make crash-rabbitmq runs it")(
     pytest.mark.usefixtures("rabbitmq_for_the_machine")(OnRabbitMQ.TestCase)
 )

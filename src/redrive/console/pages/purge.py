@@ -26,7 +26,7 @@ STATES = tuple(state for state in LetterState if state is not LetterState.REDRIV
 """The states of letters that may go: what is out is kept."""
 
 PATIENCE = timedelta(milliseconds=50)  # with what no index counts
-SEEN = 10_000  # letters of which it is noticed that they are others, or have changed
+SEEN = 4_000  # letters of which it is noticed that they are others, or have changed
 
 
 @dataclass(frozen=True, slots=True)
