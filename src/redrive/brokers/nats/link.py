@@ -164,6 +164,8 @@ class Link:
         try:
             for subject, word in words:
                 await client.publish(subject, word)
+            while client.is_connected and client.pending_data_size:  # noqa: ASYNC110 - the client tells nobody
+                await asyncio.sleep(0)  # until it has written them: its question does not wait for that
             await client.flush(timeout=int(PATIENCE))
         except (Error, OSError, asyncio.InvalidStateError) as error:
             await self.drop()
