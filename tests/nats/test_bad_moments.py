@@ -1,21 +1,31 @@
 """A server that is killed, connections that are cut, consumers that are deleted, clocks that are ahead."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
 from nats.aio.client import Client
 
 from redrive.brokers.nats import NatsBroker
+from redrive.core.delivery import Delivery
 from redrive.core.errors import BrokerUnavailable
 from redrive.core.message import Message
 from redrive.core.outcome import Settlement, SettleStatus
+from redrive.core.ports import Subscription
+from redrive.testing.conformance.bench import Bench
 from tests.nats.scenes import WAIT, ask, bench_on, join, take
 from tests.servers.nats import NatsServer
 from tests.servers.proxy import FaultProxy
 
 Connect = Callable[[str], NatsBroker]
+
+
+async def two_in_hand(broker: NatsBroker, queue: str) -> tuple[Bench, Subscription, Sequence[Delivery]]:
+    bench = bench_on(broker, queue)
+    worker = await bench.worker()
+    await bench.publish(b"1", b"2")
+    return bench, worker, await take(worker, 2)
 
 
 async def test_everything_goes_on_after_the_server_was_killed(
@@ -52,10 +62,7 @@ async def test_an_outcome_whose_answer_was_lost_is_carried_out_once(
     connect: Connect, nats_server: NatsServer, queue: str
 ) -> None:
     with FaultProxy(nats_server.port) as proxy:
-        bench = bench_on(connect(f"nats://127.0.0.1:{proxy.port}"), queue)
-        worker = await bench.worker()
-        await bench.publish(b"1", b"2")
-        first, second = await take(worker, 2)
+        bench, worker, (first, second) = await two_in_hand(connect(f"nats://127.0.0.1:{proxy.port}"), queue)
         items = [bench.give_up(first, worker), bench.retry(second, timedelta(minutes=5))]
         proxy.cut_share = 1.0
         for _ in range(3):
@@ -73,10 +80,7 @@ async def test_a_letter_whose_connection_was_cut_is_not_refused(
 ) -> None:
     """For what is refused may be dropped, where the user asked for best effort."""
     with FaultProxy(nats_server.port) as proxy:
-        bench = bench_on(connect(f"nats://127.0.0.1:{proxy.port}"), queue)
-        worker = await bench.worker()
-        await bench.publish(b"1", b"2")
-        first, second = await take(worker, 2)
+        bench, worker, (first, second) = await two_in_hand(connect(f"nats://127.0.0.1:{proxy.port}"), queue)
         await worker.settle([bench.give_up(first, worker)])  # the DLQ has been begun: the letter is the next thing said
         proxy.cut_share = 1.0
         with pytest.raises(BrokerUnavailable):
