@@ -29,7 +29,7 @@ class FaultProxy:
         self.answers_cut = 0
         self._server_port = port
         self._random = random.Random(seed)
-        self._connections: dict[asyncio.Future[tuple[None, None]], Ends] = {}
+        self._connections: set[asyncio.Task[None]] = set()
         self._thread = Thread(target=lambda: asyncio.run(self._serve()), name="fault proxy", daemon=True)
         self._listening = Event()
         self._loop: asyncio.AbstractEventLoop
@@ -52,32 +52,39 @@ class FaultProxy:
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._connect, "127.0.0.1", self.port)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self._listening.set()
         await self._over.wait()
         server.close()
         await self._abort()
 
     async def _abort(self) -> None:
-        """Cut every connection, and wait until nothing of it is left."""
-        connections = dict(self._connections)
-        for ends in connections.values():
-            _cut(*ends)
-        await asyncio.gather(*connections)
+        """Cut every connection, those that are still being made too, and wait until nothing of it is left."""
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        connection = self._loop.create_task(self._connect(client, to_client))
+        self._connections.add(connection)
+        connection.add_done_callback(lambda done: self._end(done, to_client))
+
+    def _end(self, connection: asyncio.Task[None], to_client: asyncio.StreamWriter) -> None:
+        self._connections.remove(connection)
+        _cut(to_client)
 
     async def _connect(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", self._server_port)
         except OSError:
-            _cut(to_client)
             return
         ends = (to_client, to_server)
-        forwarding = asyncio.gather(
-            self._forward_requests(client, to_server, ends), self._forward_answers(server, to_client, ends)
-        )
-        self._connections[forwarding] = ends
-        await forwarding
-        del self._connections[forwarding]
+        try:
+            await asyncio.gather(
+                self._forward_requests(client, to_server, ends), self._forward_answers(server, to_client, ends)
+            )
+        finally:
+            _cut(*ends)
 
     async def _forward_requests(
         self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter, ends: Ends

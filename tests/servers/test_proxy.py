@@ -1,5 +1,8 @@
+import asyncio
+import gc
 import socket
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 import redis
@@ -76,3 +79,20 @@ def test_delayed_answers_arrive(proxy: FaultProxy, client: redis.Redis) -> None:
 def test_a_server_that_is_down_is_a_connection_cut() -> None:
     with FaultProxy(free_port()) as proxy, socket.create_connection(("127.0.0.1", proxy.port)) as connection:
         assert connection.recv(100) == b""
+
+
+def test_a_connection_that_is_still_being_made_is_closed_when_the_proxy_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Event()
+
+    async def never(*_: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "open_connection", never)
+    with FaultProxy(free_port()) as proxy:
+        connection = socket.create_connection(("127.0.0.1", proxy.port))
+        begun.wait()
+
+    with connection:
+        assert connection.recv(100) == b""
+    gc.collect()  # says what nobody has closed
