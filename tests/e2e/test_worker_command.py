@@ -33,6 +33,21 @@ async def charge(order: dict) -> None:
     if order["id"] == "wrong":
         raise redrive.GiveUp("wrong", code="wrong")
 """
+LINGERING = """
+import asyncio
+from pathlib import Path
+import redrive
+
+async def lifespan():
+    Path("begun").touch()
+    yield
+    await asyncio.Event().wait()
+
+app = redrive.App("sqlite:///shop.db", name="shop", grace=1, lifespan=lifespan)
+
+@app.consumer("orders")
+async def charge(order: dict) -> None: ...
+"""
 
 
 def until(true: Callable[[], bool], *, what: str, within: float = 60) -> None:
@@ -193,6 +208,20 @@ def test_a_suspect_that_never_ends_does_not_outlive_its_supervisor_for_long(fold
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in alone), what="both are gone")
 
     assert in_flight(folder) + waiting(folder) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_a_worker_that_cannot_end_does_not_outlive_its_supervisor_for_long(folder: Folder) -> None:
+    (folder.path / "first.py").write_text(LINGERING, "utf-8")
+    begun = folder.path / "begun"
+    with folder.worker() as worker:
+        until(begun.exists, what="it has begun")
+        (child,) = children(worker.pid)
+        worker.kill()
+
+        until(lambda: not Path(f"/proc/{child}").exists(), what="it is gone")
+
+    assert (in_flight(folder), waiting(folder)) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from redrive.observe.logs import set_up_logs
 from redrive.wiring import event_loop_factory, freeze_startup
 from redrive.worker.crew import GRACE, Crew
 from redrive.worker.current import current_delivery
-from redrive.worker.supervisor import BAD_CONFIG, Order, Role
+from redrive.worker.supervisor import BAD_CONFIG, SOON, Order, Role
 
 BEAT = 0.5
 TRY_AGAIN = 3  # exit status of a child that could not reach its broker
@@ -116,14 +117,20 @@ async def _beating(channel: Channel, stop: asyncio.Event, crew: Crew | None = No
         while channel.tell(**said, suspects=crew.suspects_waiting if crew else 0):  # noqa: ASYNC110 - a beat is a beat
             await asyncio.sleep(BEAT)
         stop.set()
-        await asyncio.sleep(grace.total_seconds())
-        os.kill(os.getpid(), signal.SIGKILL)  # the supervisor is gone, and would have done so by now
+        _die_after(grace.total_seconds() + SOON)
 
     task = asyncio.create_task(beat())
     try:
         yield
     finally:
         task.cancel()
+
+
+def _die_after(seconds: float) -> None:
+    """Do what the supervisor would do, which is gone. Not in the event loop: it may be the loop that does not end."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
 
 
 def _metrics_in(folder: Path, *, slot: str, label: str | None) -> Subscriber:
