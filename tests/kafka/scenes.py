@@ -44,6 +44,22 @@ def produce(url: str, topic: str, *records: dict[str, Any]) -> None:
     assert producer.flush(30) == 0
 
 
+def values_in(url: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values that another reader finds in a topic of three partitions: what was committed."""
+    consumer = Consumer({"bootstrap.servers": server_of(url), "group.id": "looks", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(3)])
+    found, ends = [], 0
+    while ends < 3:
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error():
+            ends += 1
+        else:
+            found.append((message.key(), message.value()))
+    consumer.close()
+    return found
+
+
 class Guest:
     """A member of the group that reads a queue who comes for a while, and does nothing with what it gets."""
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from redrive import wiring
 from redrive.app import App
@@ -17,7 +16,7 @@ from redrive.core.errors import ConfigError
 from redrive.core.letter import DeadLetter
 from redrive.core.message import Message
 from redrive.testing.conformance.bench import Bench
-from tests.kafka.scenes import begin_topic, bench_on, server_of, take
+from tests.kafka.scenes import begin_topic, bench_on, take, values_in
 from tests.unit.core.letters import a_letter
 
 Made = Callable[..., KafkaBroker]
@@ -40,21 +39,6 @@ def shape(broker: KafkaBroker, topic: str) -> tuple[int, dict[str, str]]:
     topics = broker._office.topics  # noqa: SLF001
     wanted = ("retention.ms", "retention.bytes", "compression.type", "max.message.bytes")
     return topics.partitions(topic), {name: topics.settings([topic])[topic][name] for name in wanted}
-
-
-def values_in(url: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    consumer = Consumer({"bootstrap.servers": server_of(url), "group.id": "looks", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(3)])
-    found, ends = [], 0
-    while ends < 3:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error():
-            ends += 1
-        else:
-            found.append((message.key(), message.value()))
-    consumer.close()
-    return found
 
 
 async def test_a_dlq_is_begun_as_the_seed_has_it_unless_told_otherwise(made: Made, queue: str) -> None:

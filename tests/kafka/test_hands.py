@@ -234,4 +234,5 @@ def test_offsets_are_gathered_by_partition_in_whatever_order_they_come() -> None
 
     assert by_share(entries) == {here: [1, 0], there: [5]}
     assert noted({one: [1, 2], other: [7], two: [3]}) == {here: range(1, 4), there: range(7, 8)}
-    assert noted({one: [1, 3], two: [2]}) == {here: [1, 3, 2]}
+    assert noted({one: [1, 3], two: [2]}) == {here: range(1, 4)}
+    assert noted({one: [4, 1], two: [2]}) == {here: [1, 2, 4]}

@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError
 from confluent_kafka import Message as ClientMessage
 
 from redrive.brokers.kafka import codes
-from redrive.brokers.kafka.entry import Entry, entry_in_lane
-from redrive.brokers.kafka.reading import parted, partitions_of, stretch_of, unbroken
+from redrive.brokers.kafka.entry import NOWHERE, Entry, entry_in_lane
+from redrive.brokers.kafka.reading import parted, partitions_of, reader_of, stretch_of, unbroken
 from redrive.brokers.kafka.record import State, dump_state, last_state_in, load_state, read_of
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.window import Window
@@ -111,7 +111,11 @@ KNOWN = Entry(
 
 
 def in_lane(headers: Headers, *, body: bytes = b"{}", key: bytes | None = None) -> Entry:
-    return entry_in_lane(read_of(record(7, value=body, key=key, headers=[*headers])), queue="orders")
+    """As it is read, and it is the same for who looks closer."""
+    found = record(7, value=body, key=key, headers=[*headers])
+    entry = reader_of("orders..shop.lane", queue="orders")(found, NOWHERE, 0)
+    assert vars(entry) == vars(entry_in_lane(read_of(found), queue="orders"))
+    return entry
 
 
 @pytest.mark.parametrize("origin", ["", "orders-0-0", "a \ud800 half"])

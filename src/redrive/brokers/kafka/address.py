@@ -106,11 +106,15 @@ class Address:
         }
 
     def of_transactions(self, identity: str, *, timeout: float) -> dict[str, str | int | float | bool]:
-        """The settings of whoever writes all or nothing. None of it may wait for longer than the whole (seconds)."""
+        """The settings of whoever writes all or nothing. None of it may wait for longer than the whole (seconds).
+
+        Records wait for others of their transaction; nobody waits for them: a flush ends it.
+        """
         longest = int(timeout * 1000)
         asked = self.settings.get("message.timeout.ms", "0")
         return {
             **self.of_producer(),
+            "linger.ms": self.settings.get("linger.ms", 5),
             "transactional.id": identity,
             "transaction.timeout.ms": longest,
             "message.timeout.ms": min(int(asked) or longest, longest) if asked.isdecimal() else asked,

@@ -1,6 +1,6 @@
 """What is written when an outcome is carried out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -45,6 +45,7 @@ class Clerk:
         self._topics = topics
         self._book = book
         self._queue = queue
+        self._group = group
         self._lane = lane_of(queue, group)
         self._clock = clock
 
@@ -61,13 +62,25 @@ class Clerk:
                 return f"output: {error}"
         return ""
 
-    def step(self, item: Settlement, entry: Entry, place: DeadLetterPlace, *, smaller: bool = False) -> Step:
-        """Everything that moves with an outcome. With `smaller`, a letter leaves out what it can."""
+    def steps(self, items: Iterable[tuple[Settlement, Entry]], place: DeadLetterPlace) -> list[Step]:
+        """Everything that moves with outcomes which are told together: they share their instant."""
         now = self._clock.now()
+        return [self.step(item, entry, place, now=now) for item, entry in items]
+
+    def step(
+        self,
+        item: Settlement,
+        entry: Entry,
+        place: DeadLetterPlace,
+        *,
+        now: datetime | None = None,
+        smaller: bool = False,
+    ) -> Step:
+        """Everything that moves with an outcome. With `smaller`, a letter leaves out what it can."""
+        now = now or self._clock.now()
         step = Step(item, entry, [], {}, smaller=smaller)
         if isinstance(item.outcome, RetryLater):
-            delay = item.outcome.delay or NOW
-            step.due_at = now + delay
+            step.due_at = now + (item.outcome.delay or NOW)
             again = entry.failed(item.attempt, trail=item.trail, due_at=step.due_at)
             step.records.append(self.for_lane(again, now=now))
         elif isinstance(item.outcome, GiveUp) and place.off == "hold":
@@ -78,14 +91,15 @@ class Clerk:
             self._topics.ensure_dlq(dlq, queue=self._queue)
             letter = bounded(item.letter, limit=_SMALL) if smaller else item.letter
             step.records.append(self._topics.dlq.record(letter, dlq=dlq, now=now))
-        step.records.extend(self._along(item, now))
+        if item.output is not None or item.report is not None:
+            step.records.extend(self._along(item, now))
         return step
 
     def for_lane(self, entry: Entry, *, now: datetime) -> Record:
         """A copy that waits in the lane until it is due."""
         delay = NOW if entry.due_at is None else entry.due_at - now
         partition = partition_in(self._topics.ensure(self._lane), entry.message, delay)
-        return entry.for_lane(self._lane, partition)
+        return entry.for_lane(self._lane, partition, group=self._group)
 
     def all_records(self, steps: Sequence[Step]) -> list[Record]:
         """What several steps write, the rows of the book included."""

@@ -55,37 +55,47 @@ class Desk:
         return self._settle_others(items, options)
 
     def _settle_others(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
-        answers: Answers = {}
-        steps: dict[Token, Step] = {}
         tokens = [item.token if isinstance(item, Delivery) else item.delivery.token for item in items]
-        plain = self._plain_in(items, tokens)
-        rest = zip(tokens, items, strict=True)
-        for token, item in [pair for pair in rest if pair[1].__class__ is not Delivery] if plain else rest:
-            if token in steps or token in answers:
+        if {*map(type, tokens)} == {tuple} and self._hands.hold_all(by_handful(tokens)):
+            return self._settle_held(items, tokens, options)
+        answers: Answers = {}
+        plain: dict[Token, None] = {}
+        steps: dict[Token, tuple[Settlement, Entry]] = {}
+        for token, item in zip(tokens, items, strict=True):
+            if token in steps or token in answers or token in plain:
                 continue
             if isinstance(token, str) or not self._hands.hold(token):
                 answers[token] = self._answer_late(as_settlement(item), options)
             elif isinstance(item, Delivery):
                 plain[token] = None
-            elif token in plain:
-                continue
             elif why := self._clerk.mistake(item, options.dlq):
                 answers[token] = Settled(SettleStatus.REFUSED, why)
             else:
-                steps[token] = self._clerk.step(item, token[0].entry(token[1]), options.dlq)
-        answers |= self._carry_out([*plain], [*steps.values()], options)
-        told = {*plain, *answers}
-        return (
-            [answers.get(token, DONE) for token in tokens] if len(told) == len(tokens) else _each_once(tokens, answers)
-        )
+                steps[token] = item, token[0].entry(token[1])
+        answers |= self._carry_out([*plain], self._clerk.steps(steps.values(), options.dlq), options)
+        return _each_once(tokens, answers)
 
-    def _plain_in(self, items: Sequence[Settlement | Delivery], tokens: Sequence[Token | str]) -> dict[Token, None]:
-        """Plain successes among others, all at once; none if that is not possible: then they are looked at each."""
-        bare: dict[Any, None] = dict.fromkeys(
-            [token for token, item in zip(tokens, items, strict=True) if item.__class__ is Delivery]
-        )
-        is_possible = {*map(type, bare)} == {tuple} and len({*tokens}) == len(tokens)
-        return bare if is_possible and self._hands.hold_all(by_handful(bare)) else {}
+    def _settle_held(
+        self, items: Sequence[Settlement | Delivery], tokens: Sequence[Token], options: Options
+    ) -> list[Settled]:
+        """Outcomes of what is in hand, each there once, as nearly all are."""
+        others = [(index, item) for index, item in enumerate(items) if isinstance(item, Settlement)]
+        plain = [token for token, item in zip(tokens, items, strict=True) if item.__class__ is Delivery]
+        answers: Answers = {}
+        wanted: list[tuple[Settlement, Entry]] = []
+        for index, item in others:
+            token = tokens[index]
+            if why := self._clerk.mistake(item, options.dlq):
+                answers[token] = Settled(SettleStatus.REFUSED, why)
+            else:
+                wanted.append((item, token[0].entry(token[1])))
+        answers |= self._carry_out(plain, self._clerk.steps(wanted, options.dlq), options)
+        if len(answers) > len(others):
+            return [answers.get(token, DONE) for token in tokens]
+        told = [DONE] * len(items)
+        for index, _ in others:
+            told[index] = answers[tokens[index]]
+        return told
 
     def _answer_late(self, item: Settlement, options: Options) -> Settled:
         """What is not in hand: settled before, a suspect, or lost."""
@@ -188,10 +198,8 @@ class Desk:
 
 def _answers_to(steps: Sequence[Step]) -> Answers:
     """What is answered when these are carried out."""
-    return {
-        step.item.delivery.token: DONE if step.due_at is None else Settled(SettleStatus.DONE, due_at=step.due_at)
-        for step in steps
-    }
+    due = {at: DONE if at is None else DONE._replace(due_at=at) for at in {step.due_at for step in steps}}
+    return {step.item.delivery.token: due[step.due_at] for step in steps}
 
 
 def _each_once(tokens: Sequence[Token | str], answers: Answers) -> list[Settled]:

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from redrive.brokers.kafka.names import group_of
 from redrive.brokers.kafka.record import (
     DUE,
     STATE,
@@ -17,6 +16,7 @@ from redrive.brokers.kafka.record import (
     State,
     dump_state,
     from_micros,
+    headers_of,
     instant_in,
     last_state_in,
     plain_message,
@@ -64,12 +64,15 @@ class Entry:
 
     def failed(self, attempt: Attempt | None, *, trail: bytes, due_at: datetime) -> "Entry":
         """The same after one more failed attempt."""
-        again = Entry(self.message)  # `replace` costs several times as much
+        again = object.__new__(Entry)  # `replace` costs several times as much
+        first_attempt_at = self.first_attempt_at or (attempt.started_at if attempt else None)
         vars(again).update(vars(self))
-        again.failures += 1
-        again.trail = trail or self.trail
-        again.first_attempt_at = self.first_attempt_at or (attempt.started_at if attempt else None)
-        again.due_at = due_at
+        vars(again).update(
+            failures=self.failures + 1,
+            trail=trail or self.trail,
+            first_attempt_at=first_attempt_at,
+            due_at=due_at,
+        )
         return again
 
     def crashed(self, lease: Lease, *, why: str) -> "Entry":
@@ -116,15 +119,16 @@ class Entry:
 
     def headers(self, *, group: str = "", **more: Any) -> Headers:
         """The message's own, and behind them what we know of it."""
-        message = self.message
+        id, queue, _, headers, _, published_at, expires_at, origin = self.message  # noqa: A001 - its name everywhere
+        due_at, first_attempt_at = self.due_at, self.first_attempt_at
         state = State(
-            message.id,
-            message.queue,
-            message.origin,
-            _micros(message.published_at),
-            _micros(message.expires_at),
-            _micros(self.due_at),
-            _micros(self.first_attempt_at),
+            id,
+            queue,
+            origin,
+            _micros(published_at),
+            _micros(expires_at),
+            _micros(due_at),
+            _micros(first_attempt_at),
             self.failures,
             self.crashes,
             self.generation,
@@ -132,15 +136,19 @@ class Entry:
             self.attempts_allowed,
             group,
         )
-        more = {name: value for name, value in more.items() if value}
-        told = dump_state({**msgspec.to_builtins(state), **more} if more else state)
-        trail = ((TRAIL, self.trail),) if self.trail else ()
-        return (*message.headers, *trail, (STATE, told))
+        if more:
+            told = {name: value for name, value in more.items() if value}
+            last = (STATE, dump_state({**msgspec.to_builtins(state), **told} if told else state))
+        else:
+            last = (STATE, dump_state(state))
+        return (*headers, (TRAIL, self.trail), last) if self.trail else (*headers, last)
 
-    def for_lane(self, lane: str, partition: int) -> Record:
+    def for_lane(self, lane: str, partition: int, *, group: str) -> Record:
         """The copy that waits in the lane of a group, whose name it bears for others who read there."""
-        _, group = group_of(lane) or ("", "")
-        return Record(lane, self.message.body, self.headers(group=group), self.message.key, partition)
+        record: Record = _new(
+            Record, (lane, self.message.body, self.headers(group=group), self.message.key, partition, 0)
+        )
+        return record
 
 
 def entry_in_queue(read: Read) -> Entry:
@@ -150,10 +158,7 @@ def entry_in_queue(read: Read) -> Entry:
 
 def entry_in_lane(read: Read, *, queue: str) -> Entry:
     """A copy that waited in the lane; what is not ours there is taken for a message without a past."""
-    state = last_state_in(read.headers)
     try:
-        if state is not None and state.id and state.published is not None:
-            return _as_written(read, state, queue=queue)
         entry = entry_of(read.headers, read.value, read.key, queue=queue, id=read.id)
     except (ArithmeticError, TypeError, ValueError):
         entry = entry_of(without_reserved(read.headers), read.value, read.key, queue=queue, id=read.id)
@@ -162,27 +167,44 @@ def entry_in_lane(read: Read, *, queue: str) -> Entry:
     return entry
 
 
-def _as_written(read: Read, state: State, *, queue: str) -> Entry:
-    """A copy of ours: its message's own headers, the trail if there is one, and the state."""
-    headers, trail = read.headers[:-1], b""
-    if headers and headers[-1][0] == TRAIL:
-        headers, trail = headers[:-1], headers[-1][1]
-    own = without_reserved(headers) if headers else ()
-    published_at, expires_at = _instant(state.published), _instant(state.expires)
-    message: Message = _new(
-        Message, (state.id, queue, read.value, own, read.key, published_at, expires_at, state.origin)
-    )
-    return Entry(
-        message,
-        failures=state.failures,
-        crashes=state.crashes,
-        generation=state.generation,
-        letter_id=state.letter,
-        attempts_allowed=state.attempts,
-        first_attempt_at=_instant(state.first),
-        trail=trail,
-        due_at=_instant(state.due),
-    )
+def entry_as_written(found: Any, share: Share, offset: int, *, queue: str) -> Entry | None:
+    """The same of a copy that is as we write it: its message's own headers, the trail if there is one, and the state.
+
+    None for any other that the client has found there.
+    """
+    headers = found.headers()
+    state = last_state_in(headers) if headers else None
+    if state is None or not state.id or state.published is None:
+        return None
+    own, trail = headers[:-1], b""
+    if own and own[-1][0] == TRAIL:
+        trail = own.pop()[1] or b""
+    try:
+        told = (
+            state.id,
+            queue,
+            found.value() or b"",
+            without_reserved(headers_of(own)) if own else (),
+            found.key(),
+            from_micros(state.published),
+            _instant(state.expires),
+            state.origin,
+        )
+        return Entry(
+            _new(Message, told),
+            share,
+            offset,
+            state.failures,
+            state.crashes,
+            state.generation,
+            state.letter,
+            state.attempts,
+            _instant(state.first),
+            trail,
+            _instant(state.due),
+        )
+    except ArithmeticError:  # beyond the calendar
+        return None
 
 
 def entry_of(

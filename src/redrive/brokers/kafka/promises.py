@@ -7,23 +7,12 @@ looks right after has to wait for them.
 import time
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
 from redrive.brokers.kafka.record import Place
 from redrive.core.errors import BrokerUnavailable
 
 _PATIENCE: Final = 30.0
-
-
-class Somewhere(Protocol):
-    """A record at its place."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
 
 
 class Promises:
@@ -34,12 +23,14 @@ class Promises:
         self._lock = Lock()
         self._offsets: dict[Place, int] = {}
 
-    def made(self, placed: Iterable[Somewhere]) -> None:
-        """These were written, and committed."""
+    def made(self, placed: Iterable[tuple[str, int, int]]) -> None:
+        """These were written, and committed: topics, partitions and offsets."""
         with self._lock:
-            for topic, partition, offset in ((each.topic, each.partition, each.offset) for each in placed):
+            offsets = self._offsets
+            for topic, partition, offset in placed:
                 place = (topic, partition)
-                self._offsets[place] = max(self._offsets.get(place, 0), offset + 1)
+                if offset >= offsets.get(place, 0):
+                    offsets[place] = offset + 1
 
     def forget(self, places: Iterable[Place]) -> None:
         """What was written there is gone, with its topic."""

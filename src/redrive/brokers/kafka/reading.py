@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Message as ClientMessage
 
-from redrive.brokers.kafka.entry import Entry, entry_in_lane, entry_in_queue
+from redrive.brokers.kafka.entry import Entry, entry_as_written, entry_in_lane, entry_in_queue
 from redrive.brokers.kafka.record import at_millis, headers_of, read_of
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.stretch import Stretch
@@ -27,9 +27,11 @@ def reader_of(topic: str, *, queue: str) -> Reader:
     """A reader for one topic: the queue's own, or its lane."""
 
     def read(message: Any, share: Share, offset: int) -> Entry:
-        found = read_of(message)
-        entry = entry_in_queue(found) if topic == queue else entry_in_lane(found, queue=queue)
-        entry.share, entry.offset = share, offset
+        entry = None if topic == queue else entry_as_written(message, share, offset, queue=queue)
+        if entry is None:
+            found = read_of(message)
+            entry = entry_in_queue(found) if topic == queue else entry_in_lane(found, queue=queue)
+            entry.share, entry.offset = share, offset
         return entry
 
     return read
@@ -80,14 +82,14 @@ def stretch_of(messages: Sequence[Any], share: Share, first: int, *, queue: str)
     if headers is None:
         return None
     keys = [*map(ClientMessage.key, messages)]
-    stamps = [*map(ClientMessage.timestamp, messages)]
-    at = {stamp: at_millis(stamp[1]) for stamp in {*stamps}}  # messages that were sent together share their instant
+    times: list[Any] = []
+    for (_, stamp), some in groupby(map(ClientMessage.timestamp, messages)):  # who was sent together shares an instant
+        times += [at_millis(stamp)] * len([*some])
     prefix = share.prefix
     ids = [f"{prefix}{offset}" for offset in range(first, first + len(messages))]
     values: list[bytes | None] = [*map(ClientMessage.value, messages)]
     if None in values:
         values = [value or b"" for value in values]
-    times = map(at.__getitem__, stamps)
     rows = zip(ids, repeat(queue), values, headers, keys, times, repeat(None), repeat(""), strict=False)
     return Stretch(share, first, [*map(_new, repeat(Message), rows)], keys.count(None) < len(keys))
 

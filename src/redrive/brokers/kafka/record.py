@@ -1,7 +1,7 @@
 """Records as Kafka keeps them, and messages as we know them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -150,9 +150,9 @@ def state_in(headers: Headers) -> dict[str, Any]:
     return {}
 
 
-def last_state_in(headers: Headers) -> State | None:
+def last_state_in(headers: Sequence[tuple[str, Any]]) -> State | None:
     """The same of a copy that has it behind all others, as we write it; None for any that must be looked at closer."""
-    if not headers or headers[-1][0] != STATE:
+    if not headers or headers[-1][0] != STATE or not headers[-1][1]:
         return None
     try:
         return _decode_state(headers[-1][1])

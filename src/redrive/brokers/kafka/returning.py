@@ -57,4 +57,4 @@ def _record(office: Office, item: SendBack) -> Record:
     entry = sent_back(item)
     lane = lane_of(item.queue, item.group)
     partition = partition_in(office.topics.ensure(lane), entry.message._replace(id=item.once_key), timedelta())
-    return entry.for_lane(lane, partition)._replace(timestamp=to_millis(office.clock.now()))
+    return entry.for_lane(lane, partition, group=item.group)._replace(timestamp=to_millis(office.clock.now()))

@@ -89,9 +89,13 @@ def load_window(offset: int, metadata: str | None) -> tuple[Window, str]:
 
 
 def row_of(offsets: Sequence[int]) -> Sequence[int]:
-    """The same offsets, as a range if they follow each other: that is one step of a map, however long it is."""
+    """The same offsets, as a range if they are a row in some order: that is one step of a map, however long it is."""
     row = range(offsets[0], offsets[0] + len(offsets))
-    return row if offsets == [*row] else offsets
+    if offsets == [*row]:
+        return row
+    in_order = sorted(offsets)
+    row = range(in_order[0], in_order[0] + len(in_order))
+    return row if in_order == [*row] else in_order
 
 
 def _rows(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
