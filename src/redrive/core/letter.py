@@ -61,6 +61,18 @@ class DeadLetter:
     dlq_entry_id: str = ""
 
 
+def letter_of(values: dict[str, Any]) -> DeadLetter:
+    """The letter with these values, one for each of its fields: at a fifth of what its constructor costs."""
+    letter = object.__new__(DeadLetter)
+    object.__setattr__(letter, "__dict__", values)
+    return letter
+
+
+def changed(letter: DeadLetter, **values: Any) -> DeadLetter:
+    """The letter with these values in place of its own."""
+    return letter_of({**vars(letter), **values})
+
+
 _NO_CONTEXT = ContextRule()
 _UNSAID = dict.fromkeys(one.name for one in fields(DeadLetter))
 _FAILURES = 64  # of which is remembered what their letters have in common
@@ -112,8 +124,7 @@ def _place(*names: str) -> str:
 class Letters:
     """Writes the dead letters of one consumer: those of messages that fail in heaps, at a third of the cost.
 
-    What the letters of one failure have in common is put together once. The rest is set beside it in one step, past
-    the constructor of `DeadLetter`, which sets each value by itself.
+    What the letters of one failure have in common is put together once. The rest is set beside it.
     """
 
     def __init__(self, source: Source, context: ContextRule | None = None) -> None:
@@ -151,9 +162,7 @@ class Letters:
             values["content_type"] = _content_type(message)
         if headers or said:
             values.update(self._rule.own_fields(said, headers)._asdict())
-        letter = object.__new__(DeadLetter)
-        object.__setattr__(letter, "__dict__", values)
-        return letter
+        return letter_of(values)
 
     def _in_common(self, queue: str, group: str, generation: int, reason: Reason, failure: Failure) -> _Common:
         source, mask = self._source, self._rule.privacy.text

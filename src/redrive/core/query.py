@@ -85,4 +85,4 @@ def searchable_text(letter: DeadLetter) -> str:
     payload = kept[:_PAYLOAD].decode("utf-8", "replace")
     parts = (letter.letter_id, letter.original_message_id, letter.error_type, letter.error_message, payload)
     text = "\n".join(parts).lower().replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,13 +1,13 @@
 """Where the next page begins, as text that a client hands back unread."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from redrive.core.stored import Page
+from redrive.stores.exact import instant, microseconds
 
 T = TypeVar("T")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63 - 1
 
 
@@ -26,14 +26,14 @@ def mark_of(after: str | None) -> tuple[datetime, str] | None:
         return None
     number, _, name = after.partition(":")
     try:
-        return _EPOCH + timedelta(microseconds=number_of(number) or 0), name
+        return instant(number_of(number) or 0), name
     except OverflowError:
         raise ValueError(f"after: expected a cursor from an earlier page, got {after!r}") from None
 
 
-def mark(instant: datetime, name: str) -> str:
+def mark(at: datetime, name: str) -> str:
     """The cursor behind this instant and name."""
-    return f"{(instant - _EPOCH) // timedelta(microseconds=1)}:{name}"
+    return f"{microseconds(at)}:{name}"
 
 
 def page_of(rows: Sequence[T], *, limit: int, after: Callable[[T], str]) -> Page[T]:

@@ -8,7 +8,7 @@ from typing import Any
 ESCAPED = "\ufdd0"
 """No character: a text that begins with it was written by us."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
@@ -29,12 +29,12 @@ def unescaped(kept: str) -> str:
 
 def microseconds(at: datetime | None) -> int | None:
     """Whole microseconds since 1970: in order, without a zone to get wrong."""
-    return None if at is None else (at - _EPOCH) // _MICROSECOND
+    return None if at is None else (at - EPOCH) // _MICROSECOND
 
 
 def instant(number: int) -> datetime:
     """The instant so many microseconds after 1970 began."""
-    return _EPOCH + timedelta(microseconds=number)
+    return EPOCH + timedelta(microseconds=number)
 
 
 def to_json(value: Any) -> str:

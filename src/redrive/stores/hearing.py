@@ -1,8 +1,6 @@
 """What a batch of deaths and outcomes says about each of its letters: one answer for every store."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from redrive.core.attempt import Trail, join_trails
@@ -30,12 +28,11 @@ class Standing(NamedTuple):
         return generation != self.died_in and generation not in self.died_before
 
 
-@dataclass(slots=True)
-class News:
+class News(NamedTuple):
     """What a batch says about one letter."""
 
-    deaths: list[DeadLetter] = field(default_factory=list)
-    outcomes: list[RedriveOutcome] = field(default_factory=list)
+    deaths: list[DeadLetter]
+    outcomes: list[RedriveOutcome]
 
 
 class Heard(NamedTuple):
@@ -83,12 +80,18 @@ class Answer(NamedTuple):
 
 def by_letter(letters: Iterable[DeadLetter], outcomes: Iterable[RedriveOutcome]) -> dict[str, News]:
     """A batch, sorted by letter."""
-    news: defaultdict[str, News] = defaultdict(News)
+    news: dict[str, News] = {}
     for letter in letters:
-        news[letter.letter_id].deaths.append(letter)
+        if letter.letter_id in news:
+            news[letter.letter_id].deaths.append(letter)
+        else:
+            news[letter.letter_id] = News([letter], [])
     for outcome in outcomes:
-        news[outcome.letter_id].outcomes.append(outcome)
-    return dict(news)
+        if outcome.letter_id in news:
+            news[outcome.letter_id].outcomes.append(outcome)
+        else:
+            news[outcome.letter_id] = News([], [outcome])
+    return news
 
 
 def hear(news: News, standing: Standing | None, *, buried_in: int | None = None) -> Heard | None:
@@ -127,17 +130,17 @@ def hear(news: News, standing: Standing | None, *, buried_in: int | None = None)
 def answers(news: Mapping[str, News]) -> list[Answer]:
     """What the batch says about redriven messages; mere reports of failures say nothing, the letters do."""
     found: list[Answer] = []
-    for letter_id, about in news.items():
-        found.extend(
+    for letter_id, (deaths, outcomes) in news.items():
+        found += [
             Answer(letter_id, death.generation, death.fingerprint, death.app_version)
-            for death in about.deaths
+            for death in deaths
             if death.generation
-        )
-        found.extend(
+        ]
+        found += [
             Answer(letter_id, outcome.generation, None, outcome.app_version)
-            for outcome in about.outcomes
+            for outcome in outcomes
             if outcome.succeeded
-        )
+        ]
     return found
 
 

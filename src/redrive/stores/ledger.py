@@ -1,12 +1,17 @@
 """What a change to letters does to the counts: deltas for one transaction, from rows really inserted or moved."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState
+from redrive.stores.exact import EPOCH
+
+_HOUR: Final = timedelta(hours=1)
 
 
 class Spot(NamedTuple):
@@ -64,17 +69,20 @@ class Ledger:
                 incident.total += step
                 incident.open += 0 if spot.state.settled else step
 
-    def arrive(self, letter: DeadLetter) -> None:
-        """A death that was not known before."""
-        hour = hour_of(letter.failed_at)
-        self.deaths[Death(hour, letter.queue, letter.reason.value, letter.error_type, letter.error_code or "")] += 1
-        incident = self._incident(letter.fingerprint)
-        incident.hours[hour] += 1
-        incident.queues.add(letter.queue)
-        if incident.first_at is None or letter.failed_at < incident.first_at:
-            incident.first_at = letter.failed_at
-        if incident.latest is None or _order(letter) > _order(incident.latest):
-            incident.latest = letter
+    def arrive(self, deaths: Iterable[DeadLetter]) -> None:
+        """Deaths that were not known before."""
+        for letter in deaths:
+            queue, failed_at = letter.queue, letter.failed_at
+            hour = hour_of(failed_at)
+            self.deaths[Death(hour, queue, letter.reason.value, letter.error_type, letter.error_code or "")] += 1
+            incident = self._incident(letter.fingerprint)
+            incident.hours[hour] += 1
+            incident.queues.add(queue)
+            if incident.first_at is None or failed_at < incident.first_at:
+                incident.first_at = failed_at
+            latest = incident.latest
+            if latest is None or (failed_at, letter.letter_id) > (latest.failed_at, latest.letter_id):
+                incident.latest = letter
 
     def _incident(self, fingerprint: str) -> IncidentDelta:
         found = self.incidents.get(fingerprint)
@@ -85,8 +93,10 @@ class Ledger:
 
 def hour_of(instant: datetime) -> datetime:
     """The hour that an instant is in, in UTC."""
-    return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return _hour((instant - EPOCH) // _HOUR)
 
 
-def _order(letter: DeadLetter) -> tuple[datetime, str]:
-    return letter.failed_at, letter.letter_id
+@lru_cache(maxsize=1024)
+def _hour(number: int) -> datetime:
+    """The same one each time: counting by it is quick."""
+    return EPOCH + number * _HOUR

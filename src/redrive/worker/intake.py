@@ -1,13 +1,13 @@
 """Intake: what was found in a DLQ or an outcomes queue goes into the store, whatever the store thinks of it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import NamedTuple
 
 from redrive.core.errors import StoreUnavailable
 from redrive.core.event import LetterRefused, LettersCollected
 from redrive.core.excerpt import excerpt
-from redrive.core.letter import DeadLetter
+from redrive.core.letter import DeadLetter, changed
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp, RetryLater
 from redrive.core.ports.store import LetterStore
@@ -87,7 +87,7 @@ class Intake:
         A worker has a name of its own for its broker; letters are sent back by the name that collectors have for it.
         """
         now, broker = self._around.clock.now(), self._feed.broker
-        return Found(entry_id, replace(letter, collected_at=now, broker=broker, dlq_entry_id=entry_id))
+        return Found(entry_id, changed(letter, collected_at=now, broker=broker, dlq_entry_id=entry_id))
 
     def _read(self, message: Message) -> Found:
         if self._feed.outcomes:

@@ -65,8 +65,7 @@ def test_a_move_to_the_same_place_counts_nothing() -> None:
 
 def test_the_latest_death_speaks_for_its_incident() -> None:
     ledger = Ledger()
-    for told in (letter("b"), letter("a"), replace(letter("c"), failed_at=AT.replace(year=2029))):
-        ledger.arrive(told)
+    ledger.arrive([letter("b"), letter("a"), replace(letter("c"), failed_at=AT.replace(year=2029))])
 
     delta = ledger.incidents["f1"]
     assert (delta.latest, delta.first_at) == (letter("b"), AT.replace(year=2029))

@@ -11,6 +11,7 @@ from redrive.core.errors import StoreError
 from redrive.core.letter import DeadLetter
 from redrive.core.life import LetterState, Life
 from redrive.core.query import Query
+from redrive.core.redrive import ItemStatus
 from redrive.core.stored import Dimension
 from redrive.stores.sql import SqlStore, schema
 from redrive.stores.sql.rows import cold_values, hot_values
@@ -109,6 +110,39 @@ async def test_letters_from_before_it_was_noted_which_are_settled_are_found_by_t
             assert row.life.state is states[0]
         every = await store.find(Query(queue="orders"))
         assert {row.life.state for row in every.rows} == {*LetterState}
+    finally:
+        await store.aclose()
+
+
+_ITEM = """
+    INSERT INTO redrive_item (redrive_id, letter_id, step, place, version, status, generation, fingerprint, message_id,
+    sent_at, app_version) VALUES ('r1', :letter_id, :step, :place, 1, :status, :generation, 'f1', '', NULL, '')
+"""
+_REDRIVE = """
+    INSERT INTO redrive (seq, redrive_id, operation_id, state, why, accepted, created_at, "by", selection, total, "to",
+    confirm, report_within, over_cap, again, owner)
+    VALUES (1, 'r1', 'o1', 'running', '', 0, 0, 'me', 'all', 4, 'lane', 'reported', 300, 0, 0, '')
+"""
+
+
+async def test_a_redrive_from_before_its_items_had_numbers_goes_on_in_turn(tmp_path: Path) -> None:
+    path = tmp_path / "letters.db"
+    fill(path, [letter(name) for name in ("a", "b", "c", "d")], revision="0009")
+    engine = create_engine(f"sqlite:///{path}")
+    turns = [("d", "claimed", 1), ("c", "planned", None), ("b", "planned", None), ("a", "sent", 1)]
+    with engine.begin() as connection:
+        connection.execute(text(_REDRIVE))
+        for place, (name, status, generation) in enumerate(turns):
+            values = {"letter_id": name, "step": 0, "place": place, "status": status, "generation": generation}
+            connection.execute(text(_ITEM), values)
+    engine.dispose()
+    store = SqlStore(path, clock=ManualClock())
+    try:
+        counted = {ItemStatus.PLANNED: 2, ItemStatus.CLAIMED: 1, ItemStatus.SENT: 1}
+        assert (await store.progress("r1")).steps == (counted,)
+        claimed = await store.claim("r1", step=0, limit=10)
+        assert [one.letter_id for one in claimed] == ["d", "c", "b"]
+        assert (await store.progress("r1")).steps == ({ItemStatus.CLAIMED: 3, ItemStatus.SENT: 1},)
     finally:
         await store.aclose()
 

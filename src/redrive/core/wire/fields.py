@@ -1,7 +1,7 @@
 """The form *fields*: flat names and values beside the payload, which stays as it was, byte for byte."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
@@ -115,8 +115,19 @@ def to_fields(letter: DeadLetter, *, dlq_published_at: datetime | None = None) -
     `dlq_published_at` takes the place of the letter's own: the broker's time of writing.
     """
     names, values, shared = split_fields(letter, dlq_published_at=dlq_published_at)
+    if names is _own_names:
+        pairs, in_order = _layout(shared)
+        return in_order((*zip(_OWN, values, strict=True), *pairs))
     said = dict(zip([*names, *shared[::2]], [*values, *shared[1::2]], strict=True))
     return tuple([(name, said[raw]) for raw, name in _names.items() if raw in said])
+
+
+@lru_cache(maxsize=256)
+def _layout(shared: Flat) -> tuple[Headers, Callable[[Headers], Headers]]:
+    """What letters share, as pairs; and how these stand in order behind what every letter has of its own."""
+    pairs = tuple((_names[name], value) for name, value in zip(shared[::2], shared[1::2], strict=True))
+    there = [*_OWN, *(name for name, _ in pairs)]
+    return pairs, itemgetter(*(there.index(name) for name in _names.values() if name in there))
 
 
 def from_fields(headers: Headers, payload: bytes | None, *, entry: Entry | None = None) -> DeadLetter:

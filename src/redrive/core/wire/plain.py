@@ -75,6 +75,8 @@ def as_word(value: Any) -> str | None:
 
 def as_count(value: Any) -> int:
     """A value as a number of things; 0 for what is none."""
+    if type(value) is int and 0 <= value <= _LARGEST:
+        return value
     try:
         return max(0, min(int(value), _LARGEST))
     except (TypeError, ValueError, OverflowError):

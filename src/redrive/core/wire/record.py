@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from redrive.core.attempt import RowTrail, Trail, to_rows
 from redrive.core.context import OwnFields
 from redrive.core.fingerprint import fingerprint
-from redrive.core.letter import DeadLetter, letter_id, payload_hash
+from redrive.core.letter import DeadLetter, letter_id, letter_of, payload_hash
 from redrive.core.message import Headers
 from redrive.core.reason import Reason
 from redrive.core.wire.plain import as_count, as_instant, as_text, as_word, dump, from_base64, to_base64
@@ -67,12 +69,14 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
 
     Raises `ValueError` without an entry if the letter does not say who it is and when it failed.
     """
-    values: dict[str, Any] = {**_UNSAID, **original._asdict()}
-    for name, value in record.items():
-        if type(value) is str and value and name in _SAID:
-            values[name] = value
-        elif (read := _READ.get(name)) is not None:
-            values[name] = read(value)
+    values = {**_UNSAID, **record}
+    if len(values) > len(_UNSAID):
+        values = {name: values[name] for name in _UNSAID}
+    if not _are_said(values):
+        values.update({name: read(values[name]) for name, read in _SAID.items()})
+    for name, read in _READ:
+        values[name] = read(values[name])
+    values["payload"], values["key"], values["headers"] = original
     values["kind"] = values["kind"] or "message"
     values["error_type"] = values["error_type"] or "unknown"
     if original.payload is not None and not (values["payload_sha256"] and _is_sealed(original)):
@@ -81,7 +85,13 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
         _complete(values, entry)
     if not values["letter_id"] or values["failed_at"] is None:
         raise ValueError("not a dead letter: it has no letter_id, or does not say when it failed")
-    return DeadLetter(**values)
+    return letter_of(values)
+
+
+def _are_said(values: Mapping[str, Any]) -> bool:
+    """Whether what should be text is that, as nearly everywhere: then it is taken as it is."""
+    words = _words(values)
+    return {*map(type, _texts(values))} == _TEXT and {*map(type, words)} <= _WORD and "" not in words
 
 
 def _is_sealed(original: Original) -> bool:
@@ -101,18 +111,36 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _instant(value: Any) -> datetime | None:
+    if value is None:
+        return None
+    return _written(value) if type(value) is str else as_instant(value)
+
+
+@lru_cache(maxsize=64)
+def _written(text: str) -> datetime | None:
+    """Letters that were written together have most of their instants in common."""
+    return as_instant(text)
+
+
 _REASONS: Final = {reason.value: reason for reason in Reason}
-_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(_TEXTS, as_text),
-    **dict.fromkeys(_WORDS, as_word),
-    **dict.fromkeys(_COUNTS, as_count),
-    **dict.fromkeys(_INSTANTS, as_instant),
-    "reason": _reason,
-    "attempts": _trail,
-    "context": _object,
+_texts: Final = itemgetter(*_TEXTS)
+_words: Final = itemgetter(*_WORDS)
+_TEXT: Final = {str}
+_WORD: Final = {str, type(None)}
+_SAID: Final[Mapping[str, Callable[[Any], Any]]] = {**dict.fromkeys(_TEXTS, as_text), **dict.fromkeys(_WORDS, as_word)}
+_READ: Final[tuple[tuple[str, Callable[[Any], Any]], ...]] = (
+    *((name, as_count) for name in _COUNTS),
+    *((name, _instant) for name in _INSTANTS),
+    ("reason", _reason),
+    ("attempts", _trail),
+    ("context", _object),
+)
+_UNSAID: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(field.name for field in fields(DeadLetter)),
+    **dict.fromkeys(_TEXTS, ""),
+    **dict.fromkeys(_COUNTS, 0),
 }
-_SAID: Final = frozenset((*_TEXTS, *_WORDS))  # taken as they are, if they are text
-_UNSAID: Final = {name: read(None) for name, read in _READ.items() if name != "context"}
 
 
 def _complete(values: dict[str, Any], entry: Entry) -> None:

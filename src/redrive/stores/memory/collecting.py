@@ -42,8 +42,7 @@ def _hear(shelf: Shelf, letter_id: str, news: News, *, tale: Tale, ledger: Ledge
     heard = hear(News(news.deaths, [*told.values()]), before, buried_in=buried)
     if heard is None:
         return None
-    for death in heard.first:
-        ledger.arrive(death)
+    ledger.arrive(heard.first)
     was_sent = "" if kept is None else kept.sent_sha256()
     after = _keep(shelf, kept, heard)
     if before is not None and heard.is_news(before):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from redrive.core.attempt import dump_trail, join_trails, load_trail
 from redrive.core.audit import Act
-from redrive.core.letter import DeadLetter
+from redrive.core.letter import DeadLetter, changed
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.stored import Collected
 from redrive.stores.exact import unescaped
@@ -58,8 +58,7 @@ async def collect(
     touched: list[Touched] = []
     for change in await _hear(draft, news):
         tale.add(change.before, change.heard)
-        for death in change.heard.first:
-            ledger.arrive(death)
+        ledger.arrive(change.heard.first)
         one = _write(draft, change, ledger=ledger, now=now)
         if change.heard.changes(change.before):
             touched.append(one)
@@ -150,7 +149,7 @@ def _write_death(draft: Draft, change: _Change, *, number: int | None, ledger: L
     ledger.move(None if before is None else before.spot, spot_of(heard.shown, heard.life))
     kept = {} if known is None else known["redrive"]
     past = join_trails(load_trail(kept.get("attempts")), heard.past)
-    shown = replace(heard.shown, attempts=join_trails(past, heard.shown.attempts)) if past else heard.shown
+    shown = changed(heard.shown, attempts=join_trails(past, heard.shown.attempts)) if past else heard.shown
     place = number if known is None else known["_id"]
     assert place is not None  # noqa: S101 - a new letter is news
     document = to_document(shown, heard.life, number=place, now=now)

@@ -2,16 +2,17 @@
 
 What SQLAlchemy does for each value of each row is done here for whole columns. SQLite runs the statement once for each
 row, which costs it next to nothing. PostgreSQL would begin each run anew: there it is one statement that takes whole
-columns, as arrays.
+columns, as arrays; or a COPY, if rows are only to be inserted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import Boolean, Connection, Dialect, Select, Table, Update, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert
 from sqlalchemy.sql.elements import BindParameter
@@ -25,10 +26,23 @@ from redrive.stores.sql.upsert import Insert, insert
 Column = Iterable[Any]
 Row = tuple[Any, ...]
 
+COPIES: Final = "redrive_copies"
+"""An option of connections that insert rows by COPY."""
+
 
 def insert_rows(connection: Connection, table: Table, names: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> None:
     """Insert rows that have a value for each of these columns."""
-    run_rows(connection, _inserting(table), names, rows)
+    columns = [*zip(*rows, strict=True)]
+    if columns:
+        insert_columns(connection, table, names, columns)
+
+
+def insert_columns(connection: Connection, table: Table, names: tuple[str, ...], columns: Sequence[Column]) -> None:
+    """The same for rows that are given by columns, all of one length."""
+    if connection.get_execution_options().get(COPIES):
+        _copy(connection, table, names, columns)
+    else:
+        run_columns(connection, _inserting(table), names, columns)
 
 
 def run_rows(
@@ -40,13 +54,32 @@ def run_rows(
     the table, unless the second is to be passed over.
     """
     columns = [*zip(*rows, strict=True)]
-    if not columns:
-        return
+    if columns:
+        run_columns(connection, statement, names, columns)
+
+
+def run_columns(
+    connection: Connection, statement: Insert | Update, names: tuple[str, ...], columns: Sequence[Column]
+) -> None:
+    """`run_rows` of rows that are given by columns, all of one length."""
     text, places, at_once = _prepared(statement, names, connection.dialect)
     if at_once:
         connection.exec_driver_sql(text, tuple(place.whole(columns) for place in places))
     else:
         connection.exec_driver_sql(text, [*zip(*(place.column(columns) for place in places), strict=False)])
+
+
+def _copy(connection: Connection, table: Table, names: tuple[str, ...], columns: Sequence[Column]) -> None:
+    kept = (_KEPT_AS.get(type(table.c[name].type)) for name in names)
+    rows = [*zip(*(keep(column) if keep else column for keep, column in zip(kept, columns, strict=True)), strict=True)]
+    driver: Any = connection.connection.dbapi_connection
+    try:
+        driver.run_async(lambda raw: raw.copy_records_to_table(table.name, records=rows, columns=names))
+    except (OSError, OverflowError):
+        raise
+    except Exception as error:
+        # As SQLAlchemy tells of what goes wrong in statements; a dead connection is found out about at the rollback.
+        raise DBAPIError(f"COPY {table.name}", None, error) from error
 
 
 def fetch_rows(connection: Connection, statement: Select[Any] | ReturningInsert[Any], **given: Any) -> list[Row]:

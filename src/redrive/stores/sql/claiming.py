@@ -9,16 +9,16 @@ from sqlalchemy import Connection, LargeBinary, bindparam, select, type_coerce
 from redrive.core.audit import Act
 from redrive.core.letter import payload_hash
 from redrive.core.life import Life, send
-from redrive.core.redrive import ItemStatus, Redrive, RedriveState
+from redrive.core.redrive import Redrive, RedriveState
 from redrive.core.stored import Claimed
 from redrive.stores.ledger import Spot
 from redrive.stores.sql import auditing, edits, items
-from redrive.stores.sql.among import among_given
 from redrive.stores.sql.bulk import fetch_rows
 from redrive.stores.sql.chunks import CHUNK
+from redrive.stores.sql.items import Item
 from redrive.stores.sql.letters import move
 from redrive.stores.sql.rows import STATES, read_headers, to_headers
-from redrive.stores.sql.tables import letter, letter_body, redrive_item
+from redrive.stores.sql.tables import DUE, letter, letter_body, redrive_item
 from redrive.stores.witness import Touched
 
 
@@ -76,25 +76,27 @@ class _Letter(NamedTuple):
         )
 
 
+class _Turn(NamedTuple):
+    """An item whose turn it is, and its letter, if it is still there."""
+
+    item: Item
+    previewed: int  # the version of the letter then
+    generation: int | None  # that was spent, if it was claimed before
+    letter: _Letter | None
+
+
 _AS_KEPT = {"headers": type_coerce(letter_body.c.headers, LargeBinary)}
 _COLUMNS = {**letter_body.c, **letter.c, **_AS_KEPT}
-_LETTERS = (
-    select(*(_COLUMNS[name] for name in _Letter._fields if name != "edit"))
-    .join_from(letter, letter_body, letter.c.seq == letter_body.c.seq)
-    .where(among_given(letter.c.letter_id, "letter_ids"))
-)
-
-
-class _Item(NamedTuple):
-    letter_id: str
-    generation: int
-    version: int
-
-
-_ITEMS = (
-    select(*(redrive_item.c[name] for name in _Item._fields))
-    .where(*(redrive_item.c[name] == bindparam(name) for name in ("redrive_id", "step", "status")))
-    .order_by(redrive_item.c.place)
+_READ = tuple(_COLUMNS[name] for name in _Letter._fields if name != "edit")
+_ITEM = tuple(redrive_item.c[name] for name in (*Item._fields, "version", "generation"))
+_TURNS = (
+    select(*_ITEM, *_READ)
+    .select_from(redrive_item)
+    .outerjoin(letter, letter.c.letter_id == redrive_item.c.letter_id)
+    .outerjoin(letter_body, letter_body.c.seq == letter.c.seq)
+    .where(*(redrive_item.c[name] == bindparam(name) for name in ("redrive_id", "step")))
+    .where(DUE, redrive_item.c.seq > bindparam("behind"))
+    .order_by(redrive_item.c.seq)
     .limit(bindparam("most"))
 )
 
@@ -102,57 +104,63 @@ _ITEMS = (
 def claim(
     connection: Connection, redrive: Redrive, *, step: int, limit: int, operation_id: str, now: datetime
 ) -> list[Claimed]:
-    """Claim up to `limit` letters, at most a thousand; those claimed before and never sent come first."""
-    room = min(limit, CHUNK)
-    again = _items(connection, redrive, step, ItemStatus.CLAIMED, limit=room)
-    loaded = _load(connection, again)
-    items.skip(connection, redrive.redrive_id, [item.letter_id for item in again if item.letter_id not in loaded])
-    there = [item for item in again if item.letter_id in loaded]  # the others were removed meanwhile
-    claimed = [loaded[item.letter_id].claimed(generation=item.generation, step=step) for item in there]
-    while redrive.state is RedriveState.RUNNING and len(claimed) < room:
-        planned = _items(connection, redrive, step, ItemStatus.PLANNED, limit=room - len(claimed))
-        if not planned:
+    """Claim up to `limit` letters, at most a thousand; those claimed before and never sent come first.
+
+    These had their turns before all that are still planned: letters are claimed in turn.
+    """
+    room, behind = min(limit, CHUNK), -1
+    claimed: list[Claimed] = []
+    while len(claimed) < room:
+        turns = _turns(connection, redrive.redrive_id, step, behind=behind, limit=room - len(claimed))
+        again = [turn for turn in turns if turn.generation is not None]
+        items.skip(connection, [turn.item for turn in again if turn.letter is None])  # removed meanwhile
+        claimed += [one.claimed(generation=spent, step=step) for _, _, spent, one in again if one and spent]
+        planned = [turn for turn in turns if turn.generation is None]
+        if planned and redrive.state is RedriveState.RUNNING:
+            fresh = _spend(connection, redrive, planned)
+            _record(connection, redrive, fresh, operation_id=operation_id, now=now)
+            claimed += [one.claimed(generation=life.generation, step=step) for one, life in fresh]
+        elif planned or not turns:
             break
-        fresh = _spend(connection, redrive, planned)
-        _record(connection, redrive, fresh, operation_id=operation_id, now=now)
-        claimed.extend(one.claimed(generation=life.generation, step=step) for one, life in fresh)
+        behind = turns[-1].item.seq
     return claimed
 
 
-def _items(connection: Connection, redrive: Redrive, step: int, status: ItemStatus, *, limit: int) -> list[_Item]:
-    given = {"redrive_id": redrive.redrive_id, "step": step, "status": status.value, "most": limit}
-    return [*map(_Item._make, fetch_rows(connection, _ITEMS, **given))]
+def _turns(connection: Connection, redrive_id: str, step: int, *, behind: int, limit: int) -> list[_Turn]:
+    rows = fetch_rows(connection, _TURNS, redrive_id=redrive_id, step=step, behind=behind, most=limit)
+    size = len(_ITEM)
+    there = [row[size + 1] for row in rows if row[size] is not None]
+    edited = edits.latest(connection, there) if there else {}
+    return [
+        _Turn(
+            Item._make(row[: size - 2]),
+            row[size - 2],
+            row[size - 1],
+            None if row[size] is None else _Letter._make((*row[size:], edited.get(row[size + 1]))),
+        )
+        for row in rows
+    ]
 
 
-def _spend(connection: Connection, redrive: Redrive, planned: Sequence[_Item]) -> list[tuple[_Letter, Life]]:
+def _spend(connection: Connection, redrive: Redrive, turns: Sequence[_Turn]) -> list[tuple[_Letter, Life]]:
     """Spend the next generation of letters that are still as previewed; skip the others."""
-    loaded = _load(connection, planned)
-    out = items.out(connection, [*loaded])
+    sent_before = [one.letter_id for _, _, _, one in turns if one is not None and one.generation]
+    out = items.out(connection, sent_before)
     fresh: list[tuple[_Letter, Life]] = []
-    skipped = []
-    for item in planned:
-        one = loaded.get(item.letter_id)
+    claims, skipped = [], []
+    for item, previewed, _, one in turns:
         life = None
-        if one is not None and one.can_be_sent and item.letter_id not in out:
-            life = send(one.life, previewed=item.version, over_cap=redrive.over_cap, again=redrive.again)
+        if one is not None and one.can_be_sent and one.letter_id not in out:
+            life = send(one.life, previewed=previewed, over_cap=redrive.over_cap, again=redrive.again)
         if one is None or life is None:
-            skipped.append(item.letter_id)
+            skipped.append(item)
         else:
             fresh.append((one, life))
+            claims.append((item, life.generation, one.fingerprint))
     move(connection, [(one.seq, one.spot, life) for one, life in fresh])
-    claims = [(one.letter_id, life.generation, one.fingerprint) for one, life in fresh]
-    items.claim(connection, redrive.redrive_id, claims)
-    items.skip(connection, redrive.redrive_id, skipped)
+    items.claim(connection, claims)
+    items.skip(connection, skipped)
     return fresh
-
-
-def _load(connection: Connection, chosen: Sequence[_Item]) -> dict[str, _Letter]:
-    if not chosen:
-        return {}
-    letter_ids = [item.letter_id for item in chosen]
-    edited = edits.latest(connection, letter_ids)
-    rows = fetch_rows(connection, _LETTERS, letter_ids=letter_ids)
-    return {row[1]: _Letter._make((*row, edited.get(row[1]))) for row in rows}
 
 
 def _record(

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, update
 
 from redrive.core.attempt import Trail, from_rows, join_trails
 from redrive.core.audit import Act
-from redrive.core.letter import DeadLetter
+from redrive.core.letter import DeadLetter, changed
 from redrive.core.life import Life
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.stored import Collected
@@ -17,7 +17,7 @@ from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_lett
 from redrive.stores.ledger import Ledger, Spot
 from redrive.stores.sql import auditing, edits, items, lives, outcomes, past_deaths, tallies, texts
 from redrive.stores.sql.among import among_given
-from redrive.stores.sql.bulk import fetch_rows, insert_rows
+from redrive.stores.sql.bulk import fetch_rows, insert_columns
 from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.rows import (
     COLD,
@@ -25,9 +25,9 @@ from redrive.stores.sql.rows import (
     SPOT,
     STATES,
     attempts_column,
-    cold_row,
+    cold_columns,
     cold_values,
-    hot_row,
+    hot_columns,
     hot_values,
     spot_of,
 )
@@ -63,8 +63,7 @@ def collect(
     tale, ledger = Tale(letters, told), Ledger()
     for one in heard:
         tale.add(one.before, one.heard)
-        for death in one.heard.first:
-            ledger.arrive(death)
+    ledger.arrive(death for one in heard for death in one.heard.first)
     for (before, after), times in Counter(map(_moved, heard)).items():
         ledger.move(before, after, times=times)
     collected = replace(tale.result(), incidents=tallies.opened(connection, ledger))
@@ -98,7 +97,7 @@ def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[Redri
         before = None if one is None else one.standing
         if before is not None and letter_id in past:
             before = before._replace(died_before=past[letter_id])
-        whole = News(about.deaths, [*earlier.get(letter_id, ()), *about.outcomes])
+        whole = News(about.deaths, [*earlier[letter_id], *about.outcomes]) if letter_id in earlier else about
         heard = hear(whole, before, buried_in=buried.get(letter_id))
         if heard is not None:
             changes.append(_Change(letter_id, one, before, heard))
@@ -166,15 +165,18 @@ def _write(connection: Connection, changes: Sequence[_Change]) -> None:
 
 
 def _insert(connection: Connection, fresh: Mapping[int, Heard]) -> None:
-    letters = {seq: _with_past(heard.shown, heard) for seq, heard in fresh.items() if heard.shown is not None}
-    hot = ((seq, seq, "", *hot_row(told, fresh[seq].life)) for seq, told in letters.items())
-    insert_rows(connection, letter, ("seq", "news", "note", *HOT), hot)
-    insert_rows(connection, letter_body, ("seq", *COLD), ((seq, *cold_row(told)) for seq, told in letters.items()))
-    texts.add(connection, letters)
+    shown = [(seq, _with_past(heard.shown, heard), heard.life) for seq, heard in fresh.items() if heard.shown]
+    if not shown:
+        return
+    seqs, letters, lives_ = ([*column] for column in zip(*shown, strict=True))
+    hot = [seqs, seqs, [""] * len(seqs), *hot_columns(letters, lives_)]
+    insert_columns(connection, letter, ("seq", "news", "note", *HOT), hot)
+    insert_columns(connection, letter_body, ("seq", *COLD), [seqs, *cold_columns(letters)])
+    texts.add(connection, seqs, letters)
 
 
 def _with_past(told: DeadLetter, heard: Heard) -> DeadLetter:
-    return replace(told, attempts=join_trails(heard.past, told.attempts)) if heard.past else told
+    return changed(told, attempts=join_trails(heard.past, told.attempts)) if heard.past else told
 
 
 def _update(connection: Connection, changes: Mapping[int, Heard]) -> None:
@@ -186,7 +188,7 @@ def _update(connection: Connection, changes: Mapping[int, Heard]) -> None:
         if heard.shown is None:
             values: dict[str, Any] = {"attempts": attempts_column(past)}
         else:
-            shown = replace(heard.shown, attempts=join_trails(past, heard.shown.attempts))
+            shown = changed(heard.shown, attempts=join_trails(past, heard.shown.attempts))
             hot = hot_values(shown, heard.life)
             connection.execute(update(letter).where(letter.c.seq == seq).values(hot))
             values = cold_values(shown)

@@ -1,61 +1,72 @@
-"""The letters of redrives: where each of them is."""
+"""The letters of redrives: where each of them is, and how many are where."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, case, exists, func, select, update
+from sqlalchemy import Connection, bindparam, exists, func, select, text, update
 
 from redrive.core.redrive import ENDED, ItemStatus, Planned, Progress, answered, left
+from redrive.core.redrive import sent as once_sent
 from redrive.stores.hearing import Answer
+from redrive.stores.sql import tallies
 from redrive.stores.sql.among import among_given
 from redrive.stores.sql.bulk import fetch_rows, run_rows
 from redrive.stores.sql.chunks import CHUNK, chunks
-from redrive.stores.sql.tables import OUT, outcome, redrive, redrive_item
+from redrive.stores.sql.tables import DUE, SENT, outcome, redrive, redrive_item, redrive_tally
 from redrive.stores.sql.upsert import insert
 
-_AT = and_(redrive_item.c.redrive_id == bindparam("of_redrive"), redrive_item.c.letter_id == bindparam("of_letter"))
-_ITEM = ("of_redrive", "of_letter")
-_ANSWER = update(redrive_item).where(_AT).values(status=bindparam("status"), app_version=bindparam("app_version"))
-_CLAIM = (
-    update(redrive_item)
-    .where(_AT)
-    .values(status=ItemStatus.CLAIMED.value, generation=bindparam("spent"), fingerprint=bindparam("had"))
-)
-_SENT = (
-    update(redrive_item)
-    .where(_AT, redrive_item.c.generation.is_not(None))
-    .values(
-        message_id=bindparam("message"),
-        sent_at=bindparam("published_at"),
-        status=case(
-            (redrive_item.c.status == ItemStatus.CLAIMED.value, ItemStatus.SENT.value), else_=redrive_item.c.status
-        ),
-    )
-)
+
+class Item(NamedTuple):
+    """Which one it is, and where it is counted."""
+
+    seq: int
+    redrive_id: str
+    step: int
+    status: str
+    app_version: str
+
+
+_ITEM = tuple(redrive_item.c[name] for name in Item._fields)
+_SIZE = len(_ITEM)
+_AT = update(redrive_item).where(redrive_item.c.seq == bindparam("at"))
+_PUT = _AT.values(status=bindparam("status"))
+_ANSWER = _AT.values(status=bindparam("status"), app_version=bindparam("app_version"))
+_CLAIM = _AT.values(status=ItemStatus.CLAIMED.value, generation=bindparam("spent"), fingerprint=bindparam("had"))
+_SEND = _AT.values(status=bindparam("status"), message_id=bindparam("message"), sent_at=bindparam("published_at"))
 _PLAN = insert(redrive_item).on_conflict_do_nothing()
 _PLANNED = tuple(column.name for column in redrive_item.columns)
-_HEARD = select(*(redrive_item.c[name] for name in ("redrive_id", "letter_id", "generation", "status")))
-_HEARD = _HEARD.add_columns(redrive_item.c.fingerprint, redrive_item.c.app_version).where(
-    among_given(redrive_item.c.letter_id, "letter_ids"), redrive_item.c.generation.is_not(None)
-)
+_ABOUT = among_given(redrive_item.c.letter_id, "letter_ids")
+_SPENT = redrive_item.c.generation.is_not(None)
+_HEARD = select(*_ITEM, redrive_item.c.letter_id, redrive_item.c.generation, redrive_item.c.fingerprint)
+_HEARD = _HEARD.where(_ABOUT, _SPENT)
+_CLAIMED = select(*_ITEM, redrive_item.c.letter_id).where(_ABOUT, _SPENT)
 _WAITED_FOR = (
-    select(redrive_item.c.letter_id, redrive_item.c.redrive_id, redrive.c.state)
+    select(*_ITEM, redrive_item.c.letter_id, redrive.c.state)
     .join_from(redrive_item, redrive, redrive.c.redrive_id == redrive_item.c.redrive_id)
-    .where(OUT, among_given(redrive_item.c.letter_id, "letter_ids"))  # as its index says it, so that it is used
+    .where(_ABOUT, text("status IN ('claimed', 'sent')"))
 )
 _STATUSES = {status.value: status for status in ItemStatus}
-_LEFT = {status.value: left(status) for status in ItemStatus if left(status) is not status}
+_ONCE_SENT = {status.value: once_sent(status).value for status in ItemStatus}
 
 
-def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, place: int) -> None:
-    """Write a part of a frozen selection, once."""
+def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned]) -> None:
+    """Write a part of a frozen selection, once; its turn is behind those that are written."""
+    first = tallies.next_numbers(connection, "item", len(chosen))
     begin = (ItemStatus.PLANNED.value, None, "", "", None, "")
     rows = (
-        (redrive_id, item.letter_id, item.step, number, item.version, *begin)
-        for number, item in sorted(enumerate(chosen, place), key=lambda one: one[1].letter_id)
+        (number, redrive_id, item.letter_id, item.step, item.version, *begin)
+        for number, item in enumerate(chosen, first)
     )
     run_rows(connection, _PLAN, _PLANNED, rows)
+
+
+def count_planned(connection: Connection, redrive_id: str) -> None:
+    """Begin to count the items of a redrive, all of which are planned."""
+    columns = (redrive_item.c.redrive_id, redrive_item.c.step, redrive_item.c.status, redrive_item.c.app_version)
+    counted = select(*columns, func.count()).where(redrive_item.c.redrive_id == redrive_id, DUE).group_by(*columns)
+    connection.execute(insert(redrive_tally).from_select([*redrive_tally.c.keys()], counted))
 
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
@@ -66,81 +77,101 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     for one in answers:
         by_message.setdefault((one.letter_id, one.generation), []).append(one)
     moved = []
-    for some in chunks(sorted({one.letter_id for one in answers})):
-        rows = fetch_rows(connection, _HEARD, letter_ids=some)
-        for redrive_id, letter_id, generation, was, fingerprint, app_version in rows:
-            status, version = _STATUSES[was], app_version
+    for some in chunks([*dict.fromkeys(one.letter_id for one in answers)]):
+        for row in fetch_rows(connection, _HEARD, letter_ids=some):
+            seq, redrive_id, step, was, had, letter_id, generation, fingerprint = row
+            status, version = _STATUSES[was], had
             for one in by_message.get((letter_id, generation), ()):
                 same = one.fingerprint == fingerprint
                 status, version = answered(status, succeeded=one.fingerprint is None, same=same), one.app_version
-            if (status.value, version) != (was, app_version):
-                moved.append((redrive_id, letter_id, status.value, version))
-    run_rows(connection, _ANSWER, (*_ITEM, "status", "app_version"), moved)
+            if status.value != was or version != had:
+                moved.append((Item(seq, redrive_id, step, was, had), status.value, version))
+    rows = ((item.seq, status, version) for item, status, version in moved)
+    run_rows(connection, _ANSWER, ("at", "status", "app_version"), rows)
+    _count(connection, moved)
 
 
-def claim(connection: Connection, redrive_id: str, letters: Sequence[tuple[str, int, str]]) -> None:
-    """Letters whose generation is spent: id, that generation, and the fingerprint they have."""
-    rows = ((redrive_id, *one) for one in letters)
-    run_rows(connection, _CLAIM, (*_ITEM, "spent", "had"), rows)
+def claim(connection: Connection, claimed: Sequence[tuple[Item, int, str]]) -> None:
+    """Items whose letters' next generation is spent: that one, and the fingerprint they have."""
+    rows = ((item.seq, generation, had) for item, generation, had in claimed)
+    run_rows(connection, _CLAIM, ("at", "spent", "had"), rows)
+    _count(connection, ((item, ItemStatus.CLAIMED.value, item.app_version) for item, _, _ in claimed))
 
 
-def skip(connection: Connection, redrive_id: str, letter_ids: Sequence[str]) -> None:
+def skip(connection: Connection, some: Sequence[Item]) -> None:
     """Items that have changed since the preview."""
-    _put(connection, redrive_id, letter_ids, ItemStatus.SKIPPED)
+    _put(connection, some, ItemStatus.SKIPPED)
 
 
 def sent(connection: Connection, redrive_id: str, messages: Mapping[str, str], *, at: datetime) -> None:
     """Record message ids; what was heard of already stays what it is."""
-    rows = ((redrive_id, letter_id, message_id, at) for letter_id, message_id in sorted(messages.items()))
-    run_rows(connection, _SENT, (*_ITEM, "message", "published_at"), rows)
+    rows, moved = [], []
+    for some in chunks([*messages]):
+        for *row, letter_id in fetch_rows(connection, _CLAIMED, letter_ids=some):
+            item = Item._make(row)
+            if item.redrive_id == redrive_id:
+                status = _ONCE_SENT[item.status]
+                rows.append((item.seq, status, messages[letter_id], at))
+                moved.append((item, status, item.app_version))
+    run_rows(connection, _SEND, ("at", "status", "message", "published_at"), sorted(rows))
+    _count(connection, moved)
 
 
 def expire_some(connection: Connection, redrive_id: str, *, before: datetime, quiet: bool) -> int:
     """Items sent before then and not heard of: failed if that was reported, else unconfirmed or quiet."""
-    here = redrive_item.c.redrive_id == redrive_id
-    late = (here, redrive_item.c.status == ItemStatus.SENT.value, redrive_item.c.sent_at < before)
+    late = (redrive_item.c.redrive_id == redrive_id, SENT, redrive_item.c.sent_at < before)
     reported = exists().where(
         outcome.c.letter_id == redrive_item.c.letter_id, outcome.c.generation == redrive_item.c.generation
     )
-    found = connection.execute(select(redrive_item.c.letter_id, reported).where(*late).limit(CHUNK)).all()
+    found = connection.execute(select(*_ITEM, reported).where(*late).limit(CHUNK)).all()
     lost = ItemStatus.QUIET if quiet else ItemStatus.UNCONFIRMED
     for status, failed in ((ItemStatus.FAILED, True), (lost, False)):
-        names = [letter_id for letter_id, was_reported in found if was_reported is failed]
-        _put(connection, redrive_id, names, status)
+        _put(connection, [Item._make(row[:_SIZE]) for row in found if row[_SIZE] is failed], status)
     return len(found)
 
 
 def leave_some(connection: Connection, redrive_id: str) -> int:
     """What a redrive has not heard of at its end: where `left` says that it is."""
-    some = (redrive_item.c.redrive_id == redrive_id, redrive_item.c.status.in_(_LEFT))
-    found = connection.execute(select(redrive_item.c.letter_id, redrive_item.c.status).where(*some).limit(CHUNK)).all()
-    for was, becomes in _LEFT.items():
-        _put(connection, redrive_id, [letter_id for letter_id, status in found if status == was], becomes)
-    return len(found)
+    here = select(*_ITEM).where(redrive_item.c.redrive_id == redrive_id).limit(CHUNK)
+    for still in (DUE, SENT):
+        found = [Item._make(row) for row in connection.execute(here.where(still))]
+        for status in {item.status for item in found}:
+            _put(connection, [item for item in found if item.status == status], left(_STATUSES[status]))
+        if found:
+            return len(found)
+    return 0
 
 
 def out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
     """Those of these letters that a redrive waits for. One that has ended does not, even if its end was cut short."""
-    found = fetch_rows(connection, _WAITED_FOR, letter_ids=letter_ids)
-    for letter_id, redrive_id, state in found:
-        if state in ENDED:
-            _put(connection, redrive_id, [letter_id], ItemStatus.UNCONFIRMED)
-    return {letter_id for letter_id, _, state in found if state not in ENDED}
+    found = fetch_rows(connection, _WAITED_FOR, letter_ids=letter_ids) if letter_ids else []
+    over = [Item._make(row[:_SIZE]) for row in found if row[-1] in ENDED]
+    _put(connection, over, ItemStatus.UNCONFIRMED)
+    return {row[_SIZE] for row in found if row[-1] not in ENDED}
 
 
-def _put(connection: Connection, redrive_id: str, letter_ids: Sequence[str], status: ItemStatus) -> None:
-    if letter_ids:
-        where = (redrive_item.c.redrive_id == redrive_id, redrive_item.c.letter_id.in_(letter_ids))
-        connection.execute(update(redrive_item).where(*where).values(status=status.value))
+def _put(connection: Connection, some: Sequence[Item], status: ItemStatus) -> None:
+    rows = sorted((item.seq, status.value) for item in some)
+    run_rows(connection, _PUT, ("at", "status"), rows)
+    _count(connection, ((item, status.value, item.app_version) for item in some))
+
+
+def _count(connection: Connection, moved: Iterable[tuple[Item, str, str]]) -> None:
+    """Count items in another status, and under the version that they were heard of from."""
+    moves = Counter((name, step, was, had, status, version) for (_, name, step, was, had), status, version in moved)
+    counts: Counter[tuple[str, int, str, str]] = Counter()
+    for (redrive_id, step, was, had, status, version), times in moves.items():
+        counts[redrive_id, step, was, had] -= times
+        counts[redrive_id, step, status, version] += times
+    tallies.add(connection, redrive_tally, [(*key, number) for key, number in counts.items() if number])
 
 
 def progress(connection: Connection, redrive_id: str, *, steps: int) -> Progress:
     """Items by status and step."""
-    columns = (redrive_item.c.step, redrive_item.c.status, redrive_item.c.app_version)
-    statement = select(*columns, func.count()).where(redrive_item.c.redrive_id == redrive_id).group_by(*columns)
+    statement = select(redrive_tally).where(redrive_tally.c.redrive_id == redrive_id, redrive_tally.c.n > 0)
     counted: list[dict[ItemStatus, int]] = [{} for _ in range(steps)]
     versions = set()
-    for step, name, version, number in connection.execute(statement):
+    for _, step, name, version, number in connection.execute(statement):
         status = ItemStatus(name)
         counted[step][status] = counted[step].get(status, 0) + number
         if status is ItemStatus.SUCCEEDED and version:

@@ -22,6 +22,7 @@ from redrive.core.errors import ConfigError, MissingExtra
 from redrive.core.url import mask_url
 from redrive.stores.home import Errands, Lodging
 from redrive.stores.sql import schema
+from redrive.stores.sql.bulk import COPIES
 from redrive.stores.sql.errors import translated, was_undone
 
 if find_spec("asyncpg") is None or find_spec("greenlet") is None:
@@ -170,6 +171,7 @@ def _engine_for(url: str) -> Callable[[], AsyncEngine]:
         create_async_engine,
         "postgresql+asyncpg://",
         connect_args=arguments,
+        execution_options={COPIES: size > 0},  # the driver prepares a statement with a name for each table
         isolation_level="READ COMMITTED",
         pool_size=CONNECTIONS,
         max_overflow=0,

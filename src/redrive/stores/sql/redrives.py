@@ -21,10 +21,10 @@ _NAMES = [field.name for field in fields(Redrive)]
 _ONE = select(redrive).where(redrive.c.redrive_id == bindparam("redrive_id"))
 
 
-def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned], *, place: int) -> None:
+def plan(connection: Connection, redrive_id: str, chosen: Sequence[Planned]) -> None:
     """Write a part of a selection, before its redrive is there to be seen."""
     if not _is_there(connection, redrive_id):
-        items.plan(connection, redrive_id, chosen, place=place)
+        items.plan(connection, redrive_id, chosen)
 
 
 def create(
@@ -38,6 +38,7 @@ def create(
     values |= {"operation_id": act.operation_id, "owner": owner, "owned_until": until}
     values["seq"] = tallies.next_numbers(connection, "redrive", 1)
     connection.execute(insert(redrive).values(values))
+    items.count_planned(connection, planned.redrive_id)
     auditing.record(connection, act, (), count=count)
 
 

@@ -1,7 +1,7 @@
 """Letters as rows, and back."""
 
+from collections.abc import Sequence
 from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,14 +21,11 @@ from redrive.stores.sql.types import read_json
 _OWN_NAMES = {"group": "grp", "generation": "died_in"}
 _HOT = [field.name for field in fields(DeadLetter) if _OWN_NAMES.get(field.name, field.name) in letter.c]
 _COLD = [field.name for field in fields(DeadLetter) if field.name in letter_body.c]
-_PLAIN = [name for name in _COLD if name not in ("attempts", "headers")]
+_PLAIN = [name for name in _COLD if name not in ("attempts", "headers", "context")]
 _LISTED = [field.name for field in fields(LetterRow) if field.name != "life"]
 
-_hot = attrgetter(*_HOT)
-_cold = attrgetter(*_PLAIN)
-
 HOT = ("state", "settled", "generation", "version", *(_OWN_NAMES.get(name, name) for name in _HOT))
-COLD = ("attempts", "headers", *_PLAIN)
+COLD = ("attempts", "headers", "context", *_PLAIN)
 
 LISTED: list[ColumnElement[Any]] = [
     *(letter.c[name] for name in ("seq", "state", "generation", "version")),
@@ -39,24 +36,35 @@ LISTED: list[ColumnElement[Any]] = [
 Values = dict[str, Any]
 
 
-def hot_row(told: DeadLetter, life: Life) -> tuple[Any, ...]:
-    """The columns of `letter`, named by `HOT`: all but its number, that of its news and its note."""
-    return life.state.value, life.state.settled, life.generation, life.version, *_hot(told)
+def hot_columns(letters: Sequence[DeadLetter], lives: Sequence[Life]) -> list[list[Any]]:
+    """The columns of `letter`, named by `HOT`: all but the letters' numbers, those of their news and their notes."""
+    states: list[Any] = [life.state.value for life in lives]
+    settled: list[Any] = [life.state.settled for life in lives]
+    counts = [[life.generation for life in lives], [life.version for life in lives]]
+    return [states, settled, *counts, *_columns(letters, _HOT)]
 
 
-def cold_row(told: DeadLetter) -> tuple[Any, ...]:
-    """The columns of `letter_body`, named by `COLD`: all but its number."""
-    return attempts_column(told.attempts), _quickly(to_pairs(told.headers)), *_cold(told)
+def cold_columns(letters: Sequence[DeadLetter]) -> list[list[Any]]:
+    """The columns of `letter_body`, named by `COLD`: all but the letters' numbers."""
+    attempts = [attempts_column(told.attempts) for told in letters]
+    headers = [_quickly(to_pairs(told.headers)) if told.headers else None for told in letters]
+    contexts = [_quickly(told.context) if told.context else None for told in letters]
+    return [attempts, headers, contexts, *_columns(letters, _PLAIN)]
+
+
+def _columns(letters: Sequence[DeadLetter], names: Sequence[str]) -> list[list[Any]]:
+    said = [vars(told) for told in letters]
+    return [[values[name] for values in said] for name in names]
 
 
 def hot_values(told: DeadLetter, life: Life) -> Values:
-    """`hot_row` by name."""
-    return dict(zip(HOT, hot_row(told, life), strict=True))
+    """The same of one letter, by name."""
+    return {name: column[0] for name, column in zip(HOT, hot_columns([told], [life]), strict=True)}
 
 
 def cold_values(told: DeadLetter) -> Values:
-    """`cold_row` by name."""
-    return dict(zip(COLD, cold_row(told), strict=True))
+    """The same of one letter, by name."""
+    return {name: column[0] for name, column in zip(COLD, cold_columns([told]), strict=True)}
 
 
 def attempts_column(trail: Trail) -> Any:
@@ -66,12 +74,13 @@ def attempts_column(trail: Trail) -> Any:
     return dump_trail(trail[:]) if trail else None
 
 
-def _quickly(texts: list[Any]) -> Any:
-    """Texts as JSON, at a fifth of the cost; as they are, for their column to encode, if UTF-8 cannot say them."""
+def _quickly(plain: list[Any] | dict[str, Any]) -> Any:
+    """Plain values as JSON, at a fifth of the cost; as they are, for their column to encode, if that may differ."""
     try:
-        return texts and msgspec.json.encode(texts)
-    except (ValueError, OverflowError, RecursionError):
-        return texts
+        encoded = msgspec.json.encode(plain)
+    except (ValueError, OverflowError, RecursionError, TypeError):  # UTF-8 cannot say it, or it is not so plain
+        return plain
+    return plain if b"null" in encoded else encoded  # a number that is none would become that
 
 
 def to_letter(row: RowMapping) -> DeadLetter:

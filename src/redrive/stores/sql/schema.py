@@ -8,7 +8,7 @@ from sqlalchemy import column as column_
 
 from redrive.core.errors import StoreError
 
-HEAD: Final = "0009"
+HEAD: Final = "0010"
 _SCRIPTS = Path(__file__).parent / "migrations"
 _version = table("alembic_version", column_("version_num"))
 

@@ -26,7 +26,7 @@ from redrive.stores.sql.tables import letter, tally_state
 PATIENCE = 0.25  # seconds
 FIRST_WINDOW = 20_000
 LARGEST_WINDOW = 200_000
-_LEADING = ("fingerprint", "queue", "error_type", "user_id")  # each has an index: settled or not, and the number
+_LEADING = ("fingerprint", "queue", "error_type", "user_id")  # each has an index, nearly all with whether it is settled
 _TALLIED = {"queue", "error_type", "reason"}
 _ALL = 2**31 - 1
 

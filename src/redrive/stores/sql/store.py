@@ -37,7 +37,7 @@ from redrive.stores.sql import (
     texts,
     tokens,
 )
-from redrive.stores.sql.chunks import CHUNK, chunks
+from redrive.stores.sql.chunks import chunks
 from redrive.stores.sql.database import open_database
 
 
@@ -143,8 +143,8 @@ class SqlStore:
         self, redrive: Redrive, items: Sequence[Planned], *, act: Act, owner: str = "", until: datetime | None = None
     ) -> None:
         chosen = [*{item.letter_id: item for item in items}.values()]
-        for place, some in enumerate(chunks(chosen)):
-            await self._database.write(redrives.plan, redrive.redrive_id, some, place=place * CHUNK)
+        for some in chunks(chosen):
+            await self._database.write(redrives.plan, redrive.redrive_id, some)
         await self._database.write(redrives.create, redrive, count=len(chosen), act=act, owner=owner, until=until)
 
     async def redrive(self, redrive_id: str) -> Redrive:

@@ -1,6 +1,7 @@
 """The tables. Lists read only `letter`; what is large lies apart in `letter_body` and `letter_text`.
 
-Counts are kept, never counted: a tally for each question that people ask often. A change here needs a migration.
+Counts are kept, never counted: a tally for each question that people ask often. On SQLite a table of short rows that is
+found by its key alone is that key's index, and nothing beside it (no rowid). A change here needs a migration.
 """
 
 from sqlalchemy import (
@@ -22,7 +23,8 @@ metadata = MetaData()
 
 _REOPENED = text("news <> seq")
 _OWNED = text("user_id IS NOT NULL")
-OUT = text("status IN ('claimed', 'sent')")
+DUE = text("status IN ('planned', 'claimed')")
+SENT = text("status = 'sent'")
 _OPERATION = text("letter_id = ''")
 
 counter = Table(  # numbers are given in the order of commits, and never twice
@@ -65,7 +67,7 @@ letter = Table(
     Index("letter_queue", "queue", "settled", "seq"),
     Index("letter_fingerprint", "fingerprint", "settled", "seq"),
     Index("letter_error_type", "error_type", "settled", "seq"),
-    Index("letter_user", "user_id", "settled", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
+    Index("letter_user", "user_id", "seq", sqlite_where=_OWNED, postgresql_where=_OWNED),
     Index("letter_failed_at", "queue", "state", "failed_at"),
     Index("letter_dlq_entry", "dlq_entry_id", "seq"),
     Index("letter_news", "news", sqlite_where=_REOPENED, postgresql_where=_REOPENED),
@@ -128,6 +130,7 @@ outcome = Table(
     Column("app_version", Text, nullable=False),
     Column("node", Text, nullable=False),
     PrimaryKeyConstraint("letter_id", "generation", "succeeded"),
+    sqlite_with_rowid=False,
 )
 
 past_death = Table(  # all deaths of a letter but the one in its `died_in`: few letters have any
@@ -136,6 +139,7 @@ past_death = Table(  # all deaths of a letter but the one in its `died_in`: few 
     Column("letter_id", Text, nullable=False),
     Column("generation", Number, nullable=False),
     PrimaryKeyConstraint("letter_id", "generation"),
+    sqlite_with_rowid=False,
 )
 
 tombstone = Table(
@@ -143,6 +147,7 @@ tombstone = Table(
     metadata,
     Column("letter_id", Text, primary_key=True),
     Column("generation", Number, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 tally_state = Table(
@@ -154,6 +159,7 @@ tally_state = Table(
     Column("reason", Text, nullable=False),
     Column("n", Number, nullable=False),
     PrimaryKeyConstraint("queue", "state", "error_type", "reason"),
+    sqlite_with_rowid=False,
 )
 
 tally_death = Table(  # every death once in each dimension, by its name there
@@ -165,6 +171,7 @@ tally_death = Table(  # every death once in each dimension, by its name there
     Column("queue", Text, nullable=False),
     Column("n", Number, nullable=False),
     PrimaryKeyConstraint("dimension", "hour", "name", "queue"),
+    sqlite_with_rowid=False,
 )
 
 incident = Table(
@@ -193,6 +200,7 @@ incident_hour = Table(
     Column("hour", Instant, nullable=False),
     Column("n", Number, nullable=False),
     PrimaryKeyConstraint("fingerprint", "hour"),
+    sqlite_with_rowid=False,
 )
 
 incident_queue = Table(
@@ -201,6 +209,7 @@ incident_queue = Table(
     Column("fingerprint", Text, nullable=False),
     Column("queue", Text, nullable=False),
     PrimaryKeyConstraint("fingerprint", "queue"),
+    sqlite_with_rowid=False,
 )
 
 redrive = Table(
@@ -232,13 +241,13 @@ redrive = Table(
     Index("redrive_state", "state", "seq"),
 )
 
-redrive_item = Table(
+redrive_item = Table(  # in the order of their turns, which is that in which they are read and changed
     "redrive_item",
     metadata,
+    Column("seq", Number, primary_key=True, autoincrement=False),
     Column("redrive_id", Text, nullable=False),
     Column("letter_id", Text, nullable=False),
     Column("step", Number, nullable=False),
-    Column("place", Number, nullable=False),
     Column("version", Number, nullable=False),
     Column("status", Text, nullable=False),
     Column("generation", Number),
@@ -246,16 +255,21 @@ redrive_item = Table(
     Column("message_id", Text, nullable=False),
     Column("sent_at", Instant),
     Column("app_version", Text, nullable=False),
-    PrimaryKeyConstraint("redrive_id", "letter_id"),
-    Index("redrive_item_status", "redrive_id", "step", "status", "place", "app_version"),
-    Index("redrive_item_letter", "letter_id"),
-    Index(
-        "redrive_item_out",
-        "letter_id",
-        unique=True,
-        sqlite_where=OUT,
-        postgresql_where=OUT,
-    ),
+    Index("redrive_item_letter", "letter_id", "redrive_id", unique=True),
+    Index("redrive_item_due", "redrive_id", "step", "seq", sqlite_where=DUE, postgresql_where=DUE),
+    Index("redrive_item_sent", "redrive_id", "sent_at", sqlite_where=SENT, postgresql_where=SENT),
+)
+
+redrive_tally = Table(
+    "redrive_tally",
+    metadata,
+    Column("redrive_id", Text, nullable=False),
+    Column("step", Number, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("app_version", Text, nullable=False),
+    Column("n", Number, nullable=False),
+    PrimaryKeyConstraint("redrive_id", "step", "status", "app_version"),
+    sqlite_with_rowid=False,
 )
 
 audit = Table(

@@ -18,14 +18,14 @@ from redrive.stores.sql.upsert import Insert, insert
 
 def write(connection: Connection, ledger: Ledger) -> None:
     """Add the deltas."""
-    _add(connection, tally_state, [(*key, number) for key, number in ledger.states.items() if number])
-    _add(connection, tally_death, [(*key, number) for key, number in _by_dimension(ledger).items()])
+    add(connection, tally_state, [(*key, number) for key, number in ledger.states.items() if number])
+    add(connection, tally_death, [(*key, number) for key, number in _by_dimension(ledger).items()])
     touched = sorted(ledger.incidents.items())
     known = [(name, delta) for name, delta in touched if delta.latest is None and (delta.open or delta.total)]
     run_rows(connection, _MOVE, _MOVED, [(name, delta.open, delta.total) for name, delta in known])
     told = [(name, delta) for name, delta in touched if delta.latest is not None]
     run_rows(connection, _TELL, _names(incident), [_told(name, delta) for name, delta in told])
-    _add(connection, incident_hour, [(name, *one) for name, delta in told for one in delta.hours.items()])
+    add(connection, incident_hour, [(name, *one) for name, delta in told for one in delta.hours.items()])
     queues = sorted((name, queue) for name, delta in told for queue in delta.queues)
     run_rows(connection, _PLACE, _names(incident_queue), queues)
 
@@ -54,7 +54,8 @@ def _by_dimension(ledger: Ledger) -> Counter[tuple[str, datetime, str, str]]:
     return counts
 
 
-def _add(connection: Connection, tally: Table, rows: list[tuple[Any, ...]]) -> None:
+def add(connection: Connection, tally: Table, rows: list[tuple[Any, ...]]) -> None:
+    """Add to rows of a tally, each with its key and how many more there are."""
     run_rows(connection, _adding(tally), _names(tally), sorted(rows))
 
 

@@ -4,7 +4,7 @@ Search uses the index as far as it goes and looks through the rest, so what it f
 index beside the texts, up to a number; on PostgreSQL a text that is indexed has moved to a table of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, select, update
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, delete, select, update
 from redrive.core.letter import DeadLetter
 from redrive.core.query import searchable_text
 from redrive.stores.sql import fts5, trigrams
-from redrive.stores.sql.bulk import insert_rows
+from redrive.stores.sql.bulk import insert_columns
 from redrive.stores.sql.tables import counter, letter_text
 from redrive.stores.sql.upsert import insert as upsert
 
@@ -21,10 +21,9 @@ STEP = 1000
 FEW = 1000
 
 
-def add(connection: Connection, letters: Mapping[int, DeadLetter]) -> None:
-    """Keep the texts of new letters."""
-    rows = ((seq, searchable_text(told)) for seq, told in letters.items())
-    insert_rows(connection, letter_text, ("seq", "text"), rows)
+def add(connection: Connection, seqs: Sequence[int], letters: Sequence[DeadLetter]) -> None:
+    """Keep the texts of new letters, each with its number."""
+    insert_columns(connection, letter_text, ("seq", "text"), [seqs, [*map(searchable_text, letters)]])
 
 
 def replace(connection: Connection, seq: int, told: DeadLetter) -> None:
