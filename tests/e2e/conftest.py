@@ -1,5 +1,9 @@
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from tests.servers.alertmanager import Alertmanager, Somebody, somebody
 from tests.servers.redis import RedisServer, ask
 
 EMPTY = 9
@@ -12,3 +16,17 @@ def empty_redis(redis_server: RedisServer) -> str:
     url = f"{redis_server.url}/{EMPTY}"
     ask(url, "FLUSHDB")
     return url
+
+
+@pytest.fixture
+def caller() -> Iterator[Somebody]:
+    """Whoever is called by the Alertmanager."""
+    with somebody() as one:
+        yield one
+
+
+@pytest.fixture
+def alertmanager(tmp_path: Path, caller: Somebody) -> Iterator[Alertmanager]:
+    """An Alertmanager of one's own, which calls them."""
+    with Alertmanager(tmp_path / "alertmanager", caller.url) as server:
+        yield server

@@ -1,6 +1,5 @@
 """From a dead letter to somebody's call, through a service and an Alertmanager that are real, and back."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,19 +10,7 @@ from redrive.clock import SystemClock
 from redrive.core.alert import Alert
 from redrive.notifiers.alertmanager import AlertmanagerNotifier
 from tests.e2e.serving import Shop, die, until
-from tests.servers.alertmanager import Alertmanager, Somebody, somebody
-
-
-@pytest.fixture
-def caller() -> Iterator[Somebody]:
-    with somebody() as one:
-        yield one
-
-
-@pytest.fixture
-def alertmanager(tmp_path: Path, caller: Somebody) -> Iterator[Alertmanager]:
-    with Alertmanager(tmp_path / "alertmanager", caller.url) as server:
-        yield server
+from tests.servers.alertmanager import Alertmanager, Somebody
 
 
 def test_somebody_is_called_when_an_incident_opens_when_its_last_letter_is_gone_and_when_it_relapses(
