@@ -121,6 +121,19 @@ class EncodedTrail(UnreadTrail):
         return True
 
 
+class WrittenTrail(UnreadTrail):
+    """A trail in JSON as it was found, `raw`: an array in UTF-8, of which those rows count that are attempts."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__()
+        self.raw = raw
+
+    def _read(self) -> Trail:
+        return load_trail(self.raw)
+
+
 class RowTrail(UnreadTrail):
     """A trail in plain JSON values, `rows`: those of them that are attempts."""
 

@@ -5,8 +5,8 @@ death beats having been sent. A state only ever climbs, so late, repeated and ov
 is already known. People's decisions (discard, park) stand until something higher is heard.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 GENERATION_CAP = 5
 
@@ -25,11 +25,13 @@ class LetterState(StrEnum):
     @property
     def settled(self) -> bool:
         """Whether nobody has to do anything about it any more."""
-        return self in (LetterState.RESOLVED, LetterState.DISCARDED)
+        return self in SETTLED
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+SETTLED = frozenset((LetterState.RESOLVED, LetterState.DISCARDED))
+
+
+class Life(NamedTuple):
     """The state of a letter, its generation, and a version that every change of state raises."""
 
     state: LetterState

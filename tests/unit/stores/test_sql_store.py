@@ -113,7 +113,7 @@ async def test_a_full_disk_is_unavailable_and_nothing_is_half_written(store: Sql
     small = SqlStore(tmp_path / "letters.db", clock=ManualClock())
     database = small._database  # noqa: SLF001 - a limit that only a connection has
     assert isinstance(database, sqlite.SqliteDatabase)
-    event.listen(database._engine, "connect", fill_up)  # noqa: SLF001
+    event.listen(database._writing, "connect", fill_up)  # noqa: SLF001
 
     with pytest.raises(StoreUnavailable, match="full"):
         await small.collect([letter(f"l{number}", payload=b"x" * 10_000) for number in range(50)])

@@ -3,8 +3,9 @@
 from typing import Any
 
 from redrive.core.letter import DeadLetter
+from redrive.core.wire.own import read_own
 from redrive.core.wire.plain import dump, from_base64, load_object, to_base64
-from redrive.core.wire.record import Entry, Original, from_pairs, from_record, to_pairs, to_record
+from redrive.core.wire.record import Entry, Original, complete, from_pairs, from_record, to_pairs, to_record
 
 
 def to_json(letter: DeadLetter) -> bytes:
@@ -15,6 +16,9 @@ def to_json(letter: DeadLetter) -> bytes:
 
 def from_json(raw: bytes, *, entry: Entry | None = None) -> DeadLetter:
     """The letter that `to_json` wrote. Raises `ValueError` for anything else."""
+    own = read_own(raw)
+    if own is not None:
+        return complete(*own, entry=entry)
     document = load_object(raw)
     missing = [name for name in ("letter_id", "payload_sha256", "reason") if name not in document]
     if missing:

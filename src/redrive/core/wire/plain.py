@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
+"""The largest number of things that is believed."""
 _LATEST_SECOND = 1e10  # the year 2286; a larger number counts in milliseconds or less
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -75,10 +76,10 @@ def as_word(value: Any) -> str | None:
 
 def as_count(value: Any) -> int:
     """A value as a number of things; 0 for what is none."""
-    if type(value) is int and 0 <= value <= _LARGEST:
+    if type(value) is int and 0 <= value <= LARGEST:
         return value
     try:
-        return max(0, min(int(value), _LARGEST))
+        return max(0, min(int(value), LARGEST))
     except (TypeError, ValueError, OverflowError):
         return 0
 

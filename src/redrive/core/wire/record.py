@@ -21,13 +21,13 @@ USUAL_NAMES = ("original_message_id", "error_type", "error_message", "retry_coun
 SEALED: Final = "rd-sealed"
 """The only header of a letter whose message is sealed (`core.seal`): the id of the key."""
 
-_TEXTS = (
+TEXTS: Final = (
     *("letter_id", "kind", "broker", "queue", "group", "handler", "app_version", "node", "original_message_id"),
     *("payload_sha256", "content_type", "error_type", "error_message", "fingerprint", "dlq_entry_id"),
 )
-_WORDS = ("error_code", "severity", "stack", *OwnFields._fields)
-_COUNTS = ("generation", "pid", "retry_count")
-_INSTANTS = ("first_failed_at", "failed_at", "received_at", "dlq_published_at", "collected_at")
+WORDS: Final = ("error_code", "severity", "stack", *OwnFields._fields)
+COUNTS: Final = ("generation", "pid", "retry_count")
+INSTANTS: Final = ("first_failed_at", "failed_at", "received_at", "dlq_published_at", "collected_at")
 
 NAMES = tuple(field.name for field in fields(DeadLetter) if field.name not in ("payload", "key", "headers"))
 """What a record holds: everything but what the producer sent."""
@@ -76,13 +76,18 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
         values.update({name: read(values[name]) for name, read in _SAID.items()})
     for name, read in _READ:
         values[name] = read(values[name])
+    return complete(values, original, entry=entry)
+
+
+def complete(values: dict[str, Any], original: Original, *, entry: Entry | None) -> DeadLetter:
+    """The letter with these values, each of its kind, and with the rest: what the producer sent, and what is unsaid."""
     values["payload"], values["key"], values["headers"] = original
     values["kind"] = values["kind"] or "message"
     values["error_type"] = values["error_type"] or "unknown"
     if original.payload is not None and not (values["payload_sha256"] and _is_sealed(original)):
         values["payload_sha256"] = payload_hash(original.payload)
     if entry is not None:
-        _complete(values, entry)
+        _take_from(entry, values)
     if not values["letter_id"] or values["failed_at"] is None:
         raise ValueError("not a dead letter: it has no letter_id, or does not say when it failed")
     return letter_of(values)
@@ -124,26 +129,26 @@ def _written(text: str) -> datetime | None:
 
 
 _REASONS: Final = {reason.value: reason for reason in Reason}
-_texts: Final = itemgetter(*_TEXTS)
-_words: Final = itemgetter(*_WORDS)
+_texts: Final = itemgetter(*TEXTS)
+_words: Final = itemgetter(*WORDS)
 _TEXT: Final = {str}
 _WORD: Final = {str, type(None)}
-_SAID: Final[Mapping[str, Callable[[Any], Any]]] = {**dict.fromkeys(_TEXTS, as_text), **dict.fromkeys(_WORDS, as_word)}
+_SAID: Final[Mapping[str, Callable[[Any], Any]]] = {**dict.fromkeys(TEXTS, as_text), **dict.fromkeys(WORDS, as_word)}
 _READ: Final[tuple[tuple[str, Callable[[Any], Any]], ...]] = (
-    *((name, as_count) for name in _COUNTS),
-    *((name, _instant) for name in _INSTANTS),
+    *((name, as_count) for name in COUNTS),
+    *((name, _instant) for name in INSTANTS),
     ("reason", _reason),
     ("attempts", _trail),
     ("context", _object),
 )
 _UNSAID: Final[Mapping[str, Any]] = {
     **dict.fromkeys(field.name for field in fields(DeadLetter)),
-    **dict.fromkeys(_TEXTS, ""),
-    **dict.fromkeys(_COUNTS, 0),
+    **dict.fromkeys(TEXTS, ""),
+    **dict.fromkeys(COUNTS, 0),
 }
 
 
-def _complete(values: dict[str, Any], entry: Entry) -> None:
+def _take_from(entry: Entry, values: dict[str, Any]) -> None:
     values["queue"] = values["queue"] or entry.queue
     values["failed_at"] = values["failed_at"] or entry.now
     if values["letter_id"]:

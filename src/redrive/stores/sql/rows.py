@@ -1,15 +1,16 @@
 """Letters as rows, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, RowMapping
 
-from redrive.core.attempt import RowTrail, Trail, dump_trail, from_rows
+from redrive.core.attempt import RowTrail, Trail, WrittenTrail, dump_trail, from_rows
 from redrive.core.letter import DeadLetter
-from redrive.core.life import LetterState, Life
+from redrive.core.life import SETTLED, LetterState, Life
 from redrive.core.message import Headers
 from redrive.core.reason import Reason
 from redrive.core.stored import LetterRow
@@ -34,27 +35,29 @@ LISTED: list[ColumnElement[Any]] = [
 """What a list reads."""
 
 Values = dict[str, Any]
+Column = Sequence[Any]
+
+_hot: Callable[[Values], tuple[Any, ...]] = itemgetter(*_HOT)
+_plain: Callable[[Values], tuple[Any, ...]] = itemgetter(*_PLAIN)
 
 
-def hot_columns(letters: Sequence[DeadLetter], lives: Sequence[Life]) -> list[list[Any]]:
+def hot_columns(letters: Sequence[DeadLetter], lives: Sequence[Life]) -> list[Column]:
     """The columns of `letter`, named by `HOT`: all but the letters' numbers, those of their news and their notes."""
-    states: list[Any] = [life.state.value for life in lives]
-    settled: list[Any] = [life.state.settled for life in lives]
-    counts = [[life.generation for life in lives], [life.version for life in lives]]
-    return [states, settled, *counts, *_columns(letters, _HOT)]
+    states, generations, versions = zip(*lives, strict=True)
+    names = [state.value for state in states]
+    return [names, [state in SETTLED for state in states], generations, versions, *_columns(letters, _hot)]
 
 
-def cold_columns(letters: Sequence[DeadLetter]) -> list[list[Any]]:
+def cold_columns(letters: Sequence[DeadLetter]) -> list[Column]:
     """The columns of `letter_body`, named by `COLD`: all but the letters' numbers."""
     attempts = [attempts_column(told.attempts) for told in letters]
     headers = [_quickly(to_pairs(told.headers)) if told.headers else None for told in letters]
     contexts = [_quickly(told.context) if told.context else None for told in letters]
-    return [attempts, headers, contexts, *_columns(letters, _PLAIN)]
+    return [attempts, headers, contexts, *_columns(letters, _plain)]
 
 
-def _columns(letters: Sequence[DeadLetter], names: Sequence[str]) -> list[list[Any]]:
-    said = [vars(told) for told in letters]
-    return [[values[name] for values in said] for name in names]
+def _columns(letters: Sequence[DeadLetter], said: Callable[[Values], Sequence[Any]]) -> list[Column]:
+    return [*zip(*map(said, map(vars, letters)), strict=True)]
 
 
 def hot_values(told: DeadLetter, life: Life) -> Values:
@@ -69,6 +72,8 @@ def cold_values(told: DeadLetter) -> Values:
 
 def attempts_column(trail: Trail) -> Any:
     """A trail for its column."""
+    if isinstance(trail, WrittenTrail):
+        return trail.raw
     if isinstance(trail, RowTrail):
         return _quickly(trail.rows)
     return dump_trail(trail[:]) if trail else None

@@ -7,8 +7,9 @@ step of every statement.
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
@@ -25,13 +26,13 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 10
 _READERS = 4
-_WRITES = "redrive_writes"
 _SETTINGS: Final = (
     "journal_mode = WAL",
     "synchronous = FULL",
-    "cache_size = -16384",
     "wal_autocheckpoint = 4000",  # pages: what the next batches change again is copied into the file once
 )
+_READ_CACHE: Final = 16 << 10  # KiB, at most, for each connection
+_WRITE_CACHE: Final = 64 << 10  # the same: a batch changes pages all over the indexes, and the next one those again
 _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -40,15 +41,16 @@ class SqliteDatabase:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._engine = _open_engine(path)
+        self._reading = _open_engine(path, "BEGIN", connections=_READERS, cache=_READ_CACHE)
+        # A transaction that reads first and writes later can be refused in the middle: it takes the lock at once.
+        self._writing = _open_engine(path, "BEGIN IMMEDIATE", connections=1, cache=_WRITE_CACHE)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="redrive-store-reader")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="redrive-store-writer")
-        self._writing = self._engine.execution_options(**{_WRITES: True})
         self._ready = False
         self._closed = False
 
     async def read(self, call: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(self._readers, self._engine, lambda connection: call(connection, *args, **kwargs))
+        return await self._run(self._readers, self._reading, lambda connection: call(connection, *args, **kwargs))
 
     async def write(self, call: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(self._writer, self._writing, lambda connection: call(connection, *args, **kwargs))
@@ -72,45 +74,40 @@ class SqliteDatabase:
     def _prepare(self) -> None:
         if self._ready:
             return
-        if not self._transact(self._engine, schema.is_current):
+        if not self._transact(self._reading, schema.is_current):
             self._transact(self._writing, schema.migrate)
         self._ready = True
 
     def _close(self) -> None:
         self._readers.shutdown()
         self._writer.shutdown()
-        self._engine.dispose()
+        self._reading.dispose()
+        self._writing.dispose()
 
 
-def _open_engine(path: Path) -> Engine:
-    """An engine on a file; nothing is opened yet. Connections that write say so before they begin (`_WRITES`)."""
+def _open_engine(path: Path, begin: str, *, connections: int, cache: int) -> Engine:
+    """An engine on a file; nothing is opened yet."""
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
-        pool_size=_READERS + 1,
+        pool_size=connections,
         max_overflow=0,
         hide_parameters=True,  # payloads do not belong into messages
     )
-    event.listen(engine, "connect", _settle_in)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "connect", partial(_settle_in, settings=(*_SETTINGS, f"cache_size = -{cache}")))
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
 
 
-def _settle_in(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+def _settle_in(connection: DBAPIConnection, _entry: ConnectionPoolEntry, *, settings: Iterable[str]) -> None:
     cursor = connection.cursor()
     try:
-        for setting in _SETTINGS:
+        for setting in settings:
             _insist(cursor, f"PRAGMA {setting}")
         cursor.close()
     except BaseException:
         connection.close()  # nobody else knows of it yet
         raise
-
-
-def _begin(connection: Connection) -> None:
-    # A transaction that reads first and writes later can be refused in the middle: a writer takes the lock at once.
-    writes = connection.get_execution_options().get(_WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _insist(cursor: DBAPICursor, statement: str) -> None:
