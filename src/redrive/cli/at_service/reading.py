@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import convert
 
 from redrive.cli.clerk import Seen
-from redrive.core.life import LetterState, Life
+from redrive.core.life import Life
 from redrive.core.query import Query
 from redrive.core.redrive import ItemStatus, Progress, Redrive, RedriveOutcome, Target
 from redrive.core.stored import Edit, IncidentRow, LetterRow, Stats, StoredLetter
@@ -45,7 +45,7 @@ def whole_letter(said: Said) -> Seen:
     letter = from_json(json.dumps(document).encode())
     stored = StoredLetter(
         letter=replace(letter, payload_sha256=document["payload_sha256"]),
-        life=convert(_life(said), Life),
+        life=_life(said),
         note=said["note"],
         edits=tuple(_edit(edit) for edit in said["edits"]),
         outcomes=convert(said["outcomes"], tuple[RedriveOutcome, ...]),
@@ -89,8 +89,8 @@ def shown_redrive(said: Said) -> Shown:
     return Shown(redrive(said), Progress(steps, tuple(said["versions"])), said["verdict"])
 
 
-def _life(said: Said) -> dict[str, Any]:
-    return {"state": LetterState(said["state"]), "generation": said["generation"], "version": said["version"]}
+def _life(said: Said) -> Life:
+    return convert([said["state"], said["generation"], said["version"]], Life)
 
 
 def _edit(said: Said) -> Edit:
