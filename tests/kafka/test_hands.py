@@ -3,15 +3,18 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from confluent_kafka import Message as ClientMessage
 
 from redrive.brokers.kafka.entry import Entry, Lease
-from redrive.brokers.kafka.handful import Handful, Token, by_handful, by_share, noted
+from redrive.brokers.kafka.handful import Handful, Token, by_handful, by_row, by_share, handed_out, joined, noted
 from redrive.brokers.kafka.hands import Hands
+from redrive.brokers.kafka.reading import stretch_of
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.stretch import Stretch
 from redrive.brokers.kafka.window import SPAN, Window
 from redrive.core.message import Message
 from redrive.core.outcome import DONE, Settled, SettleStatus
+from redrive.core.row import InRows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = Lease("one", NOW, NOW + timedelta(seconds=60))
@@ -30,8 +33,13 @@ def entry(share: Share, offset: int, *, key: bytes | None = None) -> Entry:
 
 
 def stretch(share: Share, offset: int, *keys: bytes | None) -> Stretch:
-    messages = [Message(f"{share.prefix}{number}", "orders", b"", key=key) for number, key in enumerate(keys, offset)]
-    return Stretch(share, offset, messages, any(key is not None for key in keys))
+    found = [
+        ClientMessage(topic="orders", partition=0, offset=number, value=b"", key=key, timestamp=(1, 0))
+        for number, key in enumerate(keys, offset)
+    ]
+    made = stretch_of(found, share, offset)
+    assert made is not None
+    return made
 
 
 def chosen(hands: Hands, limit: int = 10) -> list[Handful]:
@@ -40,7 +48,7 @@ def chosen(hands: Hands, limit: int = 10) -> list[Handful]:
 
 def taken(hands: Hands, limit: int = 10) -> list[Token]:
     handed = hands.hand_out(chosen(hands, limit), lease=LEASE)
-    return [each.token for handful in handed for each in handful.deliveries("shop", now=NOW)]
+    return [each.token for each in handed_out(handed, "shop", now=NOW)]
 
 
 def offsets(tokens: list[Token]) -> list[int]:
@@ -236,3 +244,83 @@ def test_offsets_are_gathered_by_partition_in_whatever_order_they_come() -> None
     assert noted({one: [1, 2], other: [7], two: [3]}) == {here: range(1, 4), there: range(7, 8)}
     assert noted({one: [1, 3], two: [2]}) == {here: range(1, 4)}
     assert noted({one: [4, 1], two: [2]}) == {here: [1, 2, 4]}
+
+
+def rows(hands: Hands, limit: int = 10) -> InRows:
+    return handed_out(hands.hand_out(chosen(hands, limit), lease=LEASE), "shop", now=NOW)
+
+
+def test_new_messages_are_handed_out_in_rows_also_with_keys_if_no_two_are_alike() -> None:
+    hands, (here, there) = holding(HERE, THERE)
+    hands.ready.append(stretch(here, 0, None, None))
+    hands.ready.append(stretch(there, 5, b"a", None, b"b"))
+    handed = rows(hands)
+
+    assert [row.size for row in handed.rows] == [2, 3]
+    assert offsets([each.token for each in handed]) == [0, 1, 5, 6, 7]
+    assert [each.message.key for each in handed] == [None, None, b"a", None, b"b"]
+    hands.add(entry(here, 2, key=b"a"))
+    assert taken(hands) == []
+    found = by_row(handed.rows)
+    assert found is not None
+    hands.let_go(found)
+    assert offsets(taken(hands)) == [2]
+
+
+def test_what_waits_for_a_key_or_something_has_happened_to_is_handed_out_by_itself() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, b"a"))
+    hands.ready.append(stretch(share, 1, b"a", b"b"))
+    handed = rows(hands)
+
+    assert [row.deliveries()[0].message.key for row in handed.rows] == [b"a"]
+    assert offsets([each.token for each in handed.others]) == [2]
+    assert offsets([each.token for each in handed]) == [0, 2]
+
+
+def test_parts_of_a_row_end_by_themselves_and_the_rest_stays_in_hand() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, *[None] * 6))
+    (row,) = rows(hands).rows
+    middle = by_row([row.from_(2).first(2)])
+    assert middle is not None
+    assert hands.hold_all(middle)
+    hands.let_go(middle)
+    assert not hands.hold_all(middle)
+    assert hands.in_hand == {share: [0, 1, 4, 5]}
+    assert hands.hold(row.delivery(1).token)
+    assert not hands.hold(row.delivery(2).token)
+    assert hands.answer(row.delivery(2).token) == DONE
+    start = by_row([row.first(1), row.from_(1).first(1)])
+    assert start == {row.delivery(0).token[0]: range(2)}
+    hands.let_go(start)
+    assert hands.in_hand == {share: [4, 5]}
+    hands.take_back([row.delivery(5).token])
+    assert hands.in_hand == {share: [4]}
+    assert offsets(taken(hands)) == [5]
+
+
+def test_parts_of_a_row_end_together_with_what_is_between_them_in_one_call() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, *[None] * 5))
+    (row,) = rows(hands).rows
+    parts, between = by_row([row.from_(3), row.first(2)]), by_handful([row.delivery(2).token])
+    assert parts is not None
+    together = joined(parts, between)
+
+    assert hands.hold_all(together)
+    assert noted(together) == {share: range(5)}
+    assert not hands.hold_all(joined(together, between))
+    hands.let_go(together)
+    assert hands.are_empty
+
+
+def test_a_delivery_of_a_row_is_the_same_whenever_somebody_asks_for_it() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, *[None] * 4))
+    (row,) = rows(hands).rows
+    second = row.delivery(1)
+
+    assert row.deliveries()[1] is second
+    assert row.from_(1).first(2).deliveries()[0] is second
+    assert row.delivery(3) is row.deliveries()[3]

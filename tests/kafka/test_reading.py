@@ -60,28 +60,29 @@ def test_a_row_with_a_header_of_ours_is_no_stretch() -> None:
     share = Share(("orders", 0), Window(0))
     ours = record(6, headers=[("name", b"value"), ("rd-due", b"1")])
 
-    assert stretch_of([record(5), record(6, headers=[("name", b"value")])], share, 5, queue="orders") is not None
-    assert stretch_of([record(5), ours], share, 5, queue="orders") is None
+    assert stretch_of([record(5), record(6, headers=[("name", b"value")])], share, 5) is not None
+    assert stretch_of([record(5), ours], share, 5) is None
 
 
 def test_a_stretch_has_the_id_the_key_the_headers_and_the_instant_of_each_message() -> None:
     share = Share(("orders", 2), Window(0))
     came = [record(9, key=b"a", headers=[("name", b"value"), ("empty", None)]), record(10, value=None)]
-    stretch = stretch_of(came, share, 9, queue="orders")
-    without_keys = stretch_of([record(9)], share, 9, queue="orders")
+    stretch = stretch_of(came, share, 9)
+    without_keys = stretch_of([record(9)], share, 9)
 
     assert stretch is not None
-    assert (stretch.offset, stretch.has_keys) == (9, True)
-    assert [(each.id, each.body, each.key, each.headers) for each in stretch.messages] == [
+    assert (stretch.offset, stretch.end) == (9, 11)
+    assert [(each.id, each.body, each.key, each.headers) for each in stretch.messages(0, 2)] == [
         ("orders-2-9", b"{}", b"a", (("name", b"value"), ("empty", b""))),
         ("orders-2-10", b"", None, ()),
     ]
-    first, second = (each.published_at for each in stretch.messages)
+    first, second = (each.published_at for each in stretch.messages(0, 2))
     assert first is not None
     assert second is not None
     assert (first.timestamp() * 1000, (second - first).total_seconds()) == (MILLIS + 9, 0.001)
     assert without_keys is not None
-    assert not without_keys.has_keys
+    assert without_keys.keys is None
+    assert without_keys.headers is None
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from redrive.core.outcome import (
     as_settlement,
 )
 from redrive.core.place import DeadLetterPlace
+from redrive.core.row import InRows
 from redrive.worker.outcomes import Surroundings
 
 
@@ -177,6 +178,8 @@ def _done(answer: Settled) -> Settled:
 
 def _others(items: Sequence[Settlement | Delivery], answers: Sequence[Settled]) -> list[tuple[Settlement, Settled]]:
     """All but plain successes of messages that neither failed nor waited before, which most are."""
+    if isinstance(items, InRows) and answers[: items.in_rows].count(DONE) == items.in_rows:
+        return _others(items.others, answers[items.in_rows :])
     if answers.count(DONE) == len(items) == len(answers):
         rest = [item for item in items if item.__class__ is not Delivery or item[DUE_AT] or item[CRASHES]]
         return [(as_settlement(item), DONE) for item in rest]

@@ -5,12 +5,14 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from redrive.core.delivery import Delivery
+from redrive.worker.run import Run
 
 
 class Hand(Protocol):
     """Whoever runs a handler: what is in its hand keeps its lease."""
 
     deliveries: tuple[Delivery, ...]
+    run: Run | None
 
 
 _HANDS: dict[asyncio.Task[None], Hand] = {}
@@ -34,4 +36,8 @@ def current_delivery() -> Delivery | None:
     except RuntimeError:  # no loop runs here
         return None
     hand = None if task is None else _HANDS.get(task)
-    return hand.deliveries[0] if hand is not None and len(hand.deliveries) == 1 else None
+    if hand is None:
+        return None
+    if hand.run is not None:
+        return hand.run.current
+    return hand.deliveries[0] if len(hand.deliveries) == 1 else None

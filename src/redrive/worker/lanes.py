@@ -8,17 +8,21 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redrive.core.delivery import Delivery
+from redrive.core.row import InRows, Row
 from redrive.worker.current import works_in
 from redrive.worker.outcomes import Outcomes, Release
 from redrive.worker.runner import BatchRunner, Runner
 from redrive.worker.settle import Settler
+
+if TYPE_CHECKING:
+    from redrive.worker.run import Run
 
 TURN = 0.005  # seconds that handlers may run without a pause before outcomes go out and other tasks get a turn
 
@@ -38,11 +42,12 @@ class Cut(Enum):
 class Lane:
     """One handler at a time."""
 
-    __slots__ = ("began", "cut", "deliveries", "lost", "task", "waiting")
+    __slots__ = ("began", "cut", "deliveries", "lost", "run", "task", "waiting")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.deliveries: tuple[Delivery, ...] = ()
+        self.run: Run | None = None  # of messages that are still in the first of the rows
         self.lost: set[int] = set()  # by id(): which of its deliveries have passed to somebody else
         self.began = 0.0
         self.waiting = False
@@ -74,7 +79,9 @@ class Lanes:
         self._settler = settler
         self._batch_size = batch_size
         self._hungry = hungry
+        self._by_row = None if isinstance(runner, BatchRunner) else runner.by_row
         self._buffer: deque[Delivery] = deque()
+        self._rows: deque[Row] = deque()
         self._low = 0
         self._resting: list[asyncio.Future[None]] = []
         self._lanes = [Lane() for _ in range(concurrency)]
@@ -87,12 +94,12 @@ class Lanes:
     @property
     def started(self) -> int:
         """How many deliveries have left the buffer so far."""
-        return self._fed - len(self._buffer)
+        return self._fed - self.buffered
 
     @property
     def buffered(self) -> int:
         """How many deliveries wait for a lane."""
-        return len(self._buffer)
+        return len(self._buffer) + sum([row.size for row in self._rows])
 
     @property
     def free(self) -> int:
@@ -120,21 +127,25 @@ class Lanes:
         if tasks:
             await asyncio.wait(tasks, timeout=STUBBORN)
 
-    def feed(self, deliveries: Iterable[Delivery]) -> None:
+    def feed(self, deliveries: Sequence[Delivery]) -> None:
         """Put deliveries into the buffer."""
-        before = len(self._buffer)
-        self._buffer.extend(deliveries)
-        self._fed += len(self._buffer) - before
-        self._low = len(self._buffer) // 2
-        if self._buffer:
+        if isinstance(deliveries, InRows) and self._by_row is not None:
+            self._rows.extend(deliveries.rows)
+            self._buffer.extend(deliveries.others)
+        else:
+            self._buffer.extend(deliveries)
+        self._fed += len(deliveries)
+        self._low = self.buffered // 2
+        if deliveries:
             self._quiet.clear()
             self._wake()
 
     def take_back(self) -> list[Delivery]:
         """Empty the buffer of what has not started."""
         taken = self._not_started()
-        self._fed -= len(self._buffer)
+        self._fed -= self.buffered
         self._buffer.clear()
+        self._rows.clear()
         self._halves.clear()
         if len(self._resting) == len(self._lanes):
             self._quiet.set()
@@ -152,6 +163,8 @@ class Lanes:
         """
         dropped = [delivery for delivery in self._not_started() if id(delivery) in lost]
         if dropped:
+            self._buffer.extend(delivery for row in self._rows for delivery in row.deliveries())
+            self._rows.clear()
             kept = _without(lost, self._buffer)
             self._fed -= len(self._buffer) - len(kept)
             self._buffer.clear()
@@ -178,10 +191,11 @@ class Lanes:
         await self._quiet.wait()
 
     def _not_started(self) -> list[Delivery]:
-        return [*self._buffer, *(delivery for half in list(self._halves) for delivery in half)]
+        halves = [delivery for half in list(self._halves) for delivery in half]
+        return [*self._buffer, *halves, *(delivery for row in [*self._rows] for delivery in row.deliveries())]
 
     def _wake(self) -> None:
-        while self._resting and (self._buffer or self._halves):
+        while self._resting and (self._buffer or self._rows or self._halves):
             pause = self._resting.pop()
             if not pause.done():  # else it was cancelled, and its lane wakes by itself
                 pause.set_result(None)
@@ -189,7 +203,7 @@ class Lanes:
 
     def _ask_if_low(self) -> None:
         """Ask for more once half of what was fetched is gone. Only before a pause: nobody could answer earlier."""
-        if len(self._buffer) <= self._low:
+        if self.buffered <= self._low:
             self._hungry()
 
     async def _rest(self) -> None:
@@ -219,25 +233,29 @@ class Lanes:
                 for delivery in lane.deliveries:
                     self._settler.add(Release(delivery))
             lane.deliveries = ()
+            lane.run = None
             lane.lost.clear()
             _forget_cancels(lane)
 
     async def _work(self, lane: Lane, runner: Runner) -> None:
-        buffer = self._buffer
+        buffer, rows = self._buffer, self._rows
         while True:
-            if not buffer:
+            if not buffer and not rows:
                 lane.deliveries = ()
                 await self._rest()
-            began, left = time.monotonic(), self._fed - len(buffer)
-            waiting = runner.run(buffer, lane, began + TURN)
-            started = self._fed - len(buffer) - left
+            began, before = time.monotonic(), self.started
+            if buffer or self._by_row is None:
+                waiting = runner.run(buffer, lane, began + TURN)
+            else:
+                waiting = self._by_row.run(rows, lane, began + TURN)
+            started = self.started - before
             if started > 1 or waiting is None:
                 began = self._share(began, started, waits=waiting is not None)
             if waiting is not None:
                 ended = await self._wait(lane, waiting, began)
                 if ended is not None:
                     self._settler.add(ended)
-            elif buffer:
+            elif buffer or rows:
                 self._settler.kick()
                 self._ask_if_low()
                 await asyncio.sleep(0)

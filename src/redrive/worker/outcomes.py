@@ -22,6 +22,7 @@ from redrive.core.ports.cipher import Cipher
 from redrive.core.ports.tracing import Tracing
 from redrive.core.reason import Reason
 from redrive.core.redrive import RedriveOutcome
+from redrive.core.row import Row
 from redrive.worker.breaker import Breaker
 from redrive.worker.consumer import Consumer
 from redrive.worker.keeping import keeping_of, safe_text
@@ -35,13 +36,15 @@ class Release(NamedTuple):
     delivery: Delivery
 
 
-Ended = Settlement | Delivery | Release
-"""How a delivery leaves a lane. A bare one went well, and nothing goes out with its ack: most do."""
+Ended = Settlement | Delivery | Row | Release
+"""How deliveries leave a lane. A bare one, or a row of them, went well, and nothing goes out with its ack: most do."""
 
 
-def delivery_of(ended: Ended) -> Delivery:
-    """The delivery that has ended."""
-    return ended if isinstance(ended, Delivery) else ended.delivery
+def deliveries_of(ended: Ended) -> list[Delivery]:
+    """The deliveries that have ended."""
+    if isinstance(ended, Row):
+        return ended.deliveries()
+    return [ended if isinstance(ended, Delivery) else ended.delivery]
 
 
 class NotAccepted(Exception):
@@ -115,6 +118,11 @@ class Outcomes:
         self._letters = Letters(source, context)
         self.untold = 0
         self.tracing = around.tracing
+
+    @property
+    def minds_failures_only(self) -> bool:
+        """Whether nothing is to be done for a message that succeeds at its first attempt but to ack it."""
+        return self.plain and not self.has_budget and self.tracing is None
 
     def before(self, delivery: Delivery) -> Settlement | None:
         """The end of a message that may not start: expired, out of budget, or crashed too often."""

@@ -48,12 +48,14 @@ class Signature:
     """What a handler asks for, read once.
 
     `arguments` makes the handler's arguments for one delivery and raises `InvalidPayload`; `only` makes the one
-    argument of a handler that has one. `wants_delivery` says whether a deadline must be worked out.
+    argument of a handler that has one, and `decode` makes it of the payload alone, if it asks for nothing else.
+    `wants_delivery` says whether a deadline must be worked out.
     """
 
     arguments: Arguments
     wants_delivery: bool
     only: Callable[[Delivery], Any] | None = None
+    decode: Decode | None = None
 
     def after(self, check: Callable[[Delivery], None]) -> "Signature":
         """The same, with every delivery checked first: what the check raises is raised."""
@@ -77,6 +79,13 @@ class Signature:
         if only is _body:
             return lambda delivery: handler(delivery[0][2])
         return lambda delivery: handler(only(delivery))
+
+    def by_body(self, handler: Callable[..., T]) -> Callable[[bytes], T] | None:
+        """The handler as a function of a payload; None if it asks for more."""
+        decode = self.decode
+        if decode is None:
+            return None
+        return handler if decode is bytes else lambda body: handler(decode(body))
 
 
 def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] = (), batch: bool = False) -> Signature:
@@ -112,7 +121,9 @@ def read_signature(handler: Callable[..., Any], *, resources: Sequence[object] =
             )
     if mistakes:
         raise ConfigError(mistakes)
-    return Signature(_arguments(decode, fill), wants_delivery, _only(decode, fill))
+    return Signature(
+        _arguments(decode, fill), wants_delivery, _only(decode, fill), decode if fill == [_payload] else None
+    )
 
 
 def _only(decode: Decode, fill: Sequence[Fill]) -> Callable[[Delivery], Any] | None:

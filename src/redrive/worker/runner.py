@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Executor
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,8 +13,10 @@ from redrive.core.delivery import Delivery
 from redrive.core.outcome import ACK
 from redrive.core.ports import Clock
 from redrive.worker.current import IN_THREAD, Hand
+from redrive.worker.driving import drive
 from redrive.worker.outcomes import Ended, Outcomes
 from redrive.worker.payload import Signature
+from redrive.worker.row_runner import RowRunner
 from redrive.worker.traced import spans, traced, traced_call
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Runner(Protocol):
     """Runs a handler on one delivery after another."""
 
     cancellable: bool
+    by_row: RowRunner | None
 
     def run(self, buffer: deque[Delivery], hand: Hand, until: float) -> Awaitable[Ended] | None:
         """Take deliveries from the buffer and run the handler on each, for as long as none has to wait.
@@ -57,6 +59,8 @@ class AsyncRunner:
         self._begin = traced(outcomes.tracing, deadline.noted(signature.call(handler)))
         self._outcomes = outcomes
         self._ended = ended
+        by_body = signature.by_body(handler) if outcomes.minds_failures_only else None
+        self.by_row = None if by_body is None else RowRunner(by_body, outcomes=outcomes, ended=ended)
 
     def run(self, buffer: deque[Delivery], hand: Hand, until: float) -> Awaitable[Ended] | None:
         """The loop that every message goes through: what most messages do not need is not called for them."""
@@ -90,7 +94,7 @@ class AsyncRunner:
             except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
                 ended(outcomes.failure(delivery, error, took=clock() - began))
             else:
-                return self._wait(delivery, _drive(work, context, waiting_for), began)
+                return self._wait(delivery, drive(work, context, waiting_for), began)
         return None
 
     async def _wait(self, delivery: Delivery, work: Awaitable[Any], began: float) -> Ended:
@@ -103,37 +107,11 @@ class AsyncRunner:
         return self._outcomes.success(delivery, result, took=time.monotonic() - began)
 
 
-@types.coroutine
-def _drive(work: Coroutine[Any, Any, Any], context: Context, waiting_for: object) -> Generator[Any, Any, Any]:
-    """Go on with a started coroutine inside its own context, as part of whichever task awaits this."""
-    while True:
-        step: Callable[[Any], Any]
-        try:
-            argument = yield waiting_for
-        except BaseException as error:  # noqa: BLE001 - cancellation and the like belong to the handler
-            step, argument = work.throw, error
-        else:
-            step = work.send
-        try:
-            waiting_for = context.run(step, argument)
-        except StopIteration as end:
-            return end.value
-
-
-async def in_fresh_context(work: Coroutine[Any, Any, Any]) -> Any:
-    """Await a coroutine inside a context of its own, so that what it sets does not leak into the lane."""
-    context = copy_context()
-    try:
-        waiting_for = context.run(work.send, None)
-    except StopIteration as end:
-        return end.value
-    return await _drive(work, context, waiting_for)
-
-
 class ThreadRunner:
     """Runs plain `def` handlers in threads. A thread cannot be ended: over its time limit it keeps its lane."""
 
     cancellable = False
+    by_row: RowRunner | None = None
 
     def __init__(
         self,

@@ -7,13 +7,14 @@ So outcomes are on the wire within one round trip of the handler's end, without 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from redrive.core.delivery import Delivery
-from redrive.core.outcome import GiveUp, Settlement, SettleStatus, as_settlement
+from redrive.core.outcome import DONE, GiveUp, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.ports import Clock, Subscription
+from redrive.core.row import InRows, Row
 from redrive.worker.account import Account
-from redrive.worker.outcomes import Ended, Release, delivery_of
+from redrive.worker.outcomes import Ended, Release, deliveries_of
 
 FIRST_PAUSE = timedelta(milliseconds=100)
 LONGEST_PAUSE = timedelta(seconds=30)
@@ -69,7 +70,7 @@ class Settler:
     def in_hand(self) -> list[Delivery]:
         """Everything not yet settled. May be called from another thread."""
         held = [item for item, _ in list(self._refused.values())]
-        return [delivery_of(item) for item in (*self._pending, *self._flying, *held)]
+        return [each for item in (*self._pending, *self._flying, *held) for each in deliveries_of(item)]
 
     async def idle(self) -> None:
         """Return when everything added so far is settled, but for what the broker refuses."""
@@ -95,11 +96,11 @@ class Settler:
         await asyncio.gather(*self._again, return_exceptions=True)
 
     async def _flush(self, batch: list[Ended]) -> None:
-        items: Sequence[Settlement | Delivery] = batch  # type: ignore[assignment]  # most often: nothing was released
-        if Release in {*map(type, batch)}:
-            items = [item for item in batch if not isinstance(item, Release)]
+        kinds = {*map(type, batch)}
+        if Release in kinds:
             released = [item.delivery for item in batch if isinstance(item, Release)]
             await self._insist("release", self._subscription.release, released)
+        items: Sequence[Any] = _to_settle(batch) if Release in kinds or Row in kinds else batch
         if not items:
             return
         answers, unheard = await self._insist("settle", self._subscription.settle, items)
@@ -107,12 +108,7 @@ class Settler:
         del self._runs[: len(runs)]
         acked = self._account.settled(items, answers, runs=runs, unheard=unheard)
         if acked < len(items) or self._refused:
-            refused = SettleStatus.REFUSED
-            for item, (status, why, _) in zip(items, answers, strict=True):
-                if status is refused:
-                    self._refuse(as_settlement(item), why)
-                elif self._refused:
-                    self._refused.pop(id(item), None)
+            self._hear_refusals(items, answers)
         if acked:
             self._acked()
 
@@ -129,6 +125,16 @@ class Settler:
                 unheard = True
             await self._clock.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _hear_refusals(self, items: Sequence[Settlement | Delivery], answers: Sequence[Settled]) -> None:
+        refused = SettleStatus.REFUSED
+        if not self._refused and not any(answer is not DONE and answer.status is refused for answer in answers):
+            return
+        for item, (status, why, _) in zip(items, answers, strict=True):
+            if status is refused:
+                self._refuse(as_settlement(item), why)
+            elif self._refused:
+                self._refused.pop(id(item), None)
 
     def _refuse(self, item: Settlement, why: str) -> None:
         if isinstance(item.outcome, GiveUp):
@@ -150,3 +156,10 @@ class Settler:
         await self._clock.sleep(pause)
         self._pending.append(item)
         self.kick()
+
+
+def _to_settle(batch: Sequence[Ended]) -> Sequence[Settlement | Delivery]:
+    """What of these is settled, rows as rows."""
+    rows = [item for item in batch if isinstance(item, Row)]
+    others = [item for item in batch if not isinstance(item, Row | Release)]
+    return InRows(rows, others) if rows else others

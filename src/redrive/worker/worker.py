@@ -31,6 +31,7 @@ from redrive.core.ports import Capabilities, Subscription
 from redrive.worker.account import Account, Place
 from redrive.worker.breaker import Breaker
 from redrive.worker.consumer import Consumer
+from redrive.worker.driving import in_fresh_context
 from redrive.worker.floor import Floor
 from redrive.worker.lanes import Lanes
 from redrive.worker.outcomes import Ended, Outcomes, Release, Surroundings
@@ -43,7 +44,6 @@ from redrive.worker.runner import (
     Runner,
     ThreadRunner,
     call_in_thread,
-    in_fresh_context,
 )
 from redrive.worker.settle import FIRST_PAUSE, LONGEST_PAUSE, MOST, Settler
 

@@ -63,7 +63,7 @@ class KafkaBroker:
         dlq: DlqTopic | None = None,
     ) -> None:
         self._dlq = dlq or DlqTopic()
-        self._capabilities = Capabilities(keeps_acked=True, dlq=self._dlq.name, prefetch=_PREFETCH)
+        self._capabilities = Capabilities(rows=True, keeps_acked=True, dlq=self._dlq.name, prefetch=_PREFETCH)
         self._office = Office(Address.of(url), name=name, clock=clock, sink=sink, dlq=self._dlq)
         self._calls = ThreadPoolExecutor(4, thread_name_prefix="redrive-kafka")
         self._publisher = self._office.transactions(f"redrive-publish-{uuid4().hex}", timeout=_PUBLISH_TIMEOUT)

@@ -7,7 +7,7 @@ from redrive.brokers.kafka.book import Change, Row, Rows
 from redrive.brokers.kafka.clerk import Step
 from redrive.brokers.kafka.entry import Entry
 from redrive.brokers.kafka.gone import GONE, begin_life
-from redrive.brokers.kafka.handful import Handful, Token, by_handful, noted
+from redrive.brokers.kafka.handful import Found, Handful, Token, by_handful, by_row, joined, noted
 from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.office import Office
 from redrive.brokers.kafka.steps import Steps, do_alone
@@ -16,6 +16,7 @@ from redrive.brokers.kafka.window import Window
 from redrive.core.delivery import Delivery
 from redrive.core.outcome import DONE, LOST, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.ports import Options
+from redrive.core.row import InRows
 
 if TYPE_CHECKING:
     from redrive.brokers.kafka.membership import Membership
@@ -44,9 +45,8 @@ class Desk:
     def settling(self, items: Sequence[Settlement | Delivery], options: Options) -> Steps[list[Settled]]:
         """The same in steps: successes with nothing to write, all of them in hand, need one plain commit."""
         self._notes.resolve()
-        if not options.moves and {*map(type, items)} == {Delivery}:
-            tokens = [item[_TOKEN] for item in items]  # type: ignore[misc]  # they are all deliveries
-            found = by_handful(tokens) if {*map(type, tokens)} == {tuple} else {}
+        if not options.moves:
+            found = _found_in(items)
             if found and self._hands.hold_all(found):
                 yield Window.finish, noted(found)
                 with self._state:
@@ -55,9 +55,11 @@ class Desk:
         return self._settle_others(items, options)
 
     def _settle_others(self, items: Sequence[Settlement | Delivery], options: Options) -> list[Settled]:
-        tokens = [item.token if isinstance(item, Delivery) else item.delivery.token for item in items]
+        if isinstance(items, InRows):
+            return self._settle_rows(items, options)
+        tokens = _tokens_of(items)
         if {*map(type, tokens)} == {tuple} and self._hands.hold_all(by_handful(tokens)):
-            return self._settle_held(items, tokens, options)
+            return self._settle_held(items, tokens, options, beside={})
         answers: Answers = {}
         plain: dict[Token, None] = {}
         steps: dict[Token, tuple[Settlement, Entry]] = {}
@@ -72,13 +74,23 @@ class Desk:
                 answers[token] = Settled(SettleStatus.REFUSED, why)
             else:
                 steps[token] = item, token[0].entry(token[1])
-        answers |= self._carry_out([*plain], self._clerk.steps(steps.values(), options.dlq), options)
+        found = by_handful(plain) if plain else {}
+        answers |= self._carry_out(found, self._clerk.steps(steps.values(), options.dlq), options)
         return _each_once(tokens, answers)
 
+    def _settle_rows(self, items: InRows, options: Options) -> list[Settled]:
+        """Rows that went well, and others beside them: all in hand, each there once, as nearly all are."""
+        tokens, found = _tokens_of(items.others), None if options.moves else by_row(items.rows)
+        if found is not None and {*map(type, tokens)} <= {tuple}:
+            others = by_handful(tokens) if tokens else {}
+            if self._hands.hold_all(joined(found, others)):
+                return [DONE] * items.in_rows + self._settle_held(items.others, tokens, options, beside=found)
+        return self._settle_others([*items], options)
+
     def _settle_held(
-        self, items: Sequence[Settlement | Delivery], tokens: Sequence[Token], options: Options
+        self, items: Sequence[Settlement | Delivery], tokens: Sequence[Token], options: Options, *, beside: Found
     ) -> list[Settled]:
-        """Outcomes of what is in hand, each there once, as nearly all are."""
+        """Outcomes of what is in hand, each there once; `beside` them are more successes with nothing to write."""
         others = [(index, item) for index, item in enumerate(items) if isinstance(item, Settlement)]
         plain = [token for token, item in zip(tokens, items, strict=True) if item.__class__ is Delivery]
         answers: Answers = {}
@@ -89,7 +101,8 @@ class Desk:
                 answers[token] = Settled(SettleStatus.REFUSED, why)
             else:
                 wanted.append((item, token[0].entry(token[1])))
-        answers |= self._carry_out(plain, self._clerk.steps(wanted, options.dlq), options)
+        found = joined(beside, by_handful(plain)) if plain else beside
+        answers |= self._carry_out(found, self._clerk.steps(wanted, options.dlq), options)
         if len(answers) > len(others):
             return [answers.get(token, DONE) for token in tokens]
         told = [DONE] * len(items)
@@ -114,7 +127,7 @@ class Desk:
             self._hands.remember(item.delivery.token, answer)
         return answer
 
-    def _carry_out(self, plain: Sequence[Token], steps: Sequence[Step], options: Options) -> Answers:
+    def _carry_out(self, plain: Found, steps: Sequence[Step], options: Options) -> Answers:
         """All of them in one step; if the broker refuses it, in halves. One alone is tried in a smaller form too.
 
         `plain` are successes with nothing to write; of those, only what is not plainly done is answered.
@@ -125,21 +138,21 @@ class Desk:
             return self._move_out(plain, steps) if options.moves else self._write(plain, steps)
         except Refused as error:
             if not steps:
-                return dict.fromkeys(plain, Settled(SettleStatus.REFUSED, str(error)))
+                return dict.fromkeys(_tokens_in(plain), Settled(SettleStatus.REFUSED, str(error)))
             if not plain and len(steps) == 1:
                 return self._carry_out_smaller(steps[0], options, why=str(error))
         half = 0 if plain else len(steps) // 2
-        return self._carry_out(plain, steps[:half], options) | self._carry_out((), steps[half:], options)
+        return self._carry_out(plain, steps[:half], options) | self._carry_out({}, steps[half:], options)
 
     def _carry_out_smaller(self, step: Step, options: Options, *, why: str) -> Answers:
         if step.item.letter is None or step.smaller:
             return {step.item.delivery.token: Settled(SettleStatus.REFUSED, why)}
-        return self._carry_out((), [self._clerk.step(step.item, step.entry, options.dlq, smaller=True)], options)
+        return self._carry_out({}, [self._clerk.step(step.item, step.entry, options.dlq, smaller=True)], options)
 
-    def _write(self, plain: Sequence[Token], steps: Sequence[Step]) -> Answers:
+    def _write(self, plain: Found, steps: Sequence[Step]) -> Answers:
         """Carry out, all or none. A success with nothing to write is a plain commit."""
         answers = _answers_to(steps)
-        found = by_handful([*plain, *answers])
+        found = joined(plain, by_handful(answers)) if answers else plain
         records = self._clerk.all_records(steps)
         if records:
             self._notes.carry_out(noted(found), records, then=lambda: self._hands.let_go(found, answers))
@@ -164,12 +177,12 @@ class Desk:
                 self._hands.let_go(gone)
         return [handful for handful in chosen if handful.held]
 
-    def _move_out(self, plain: Sequence[Token], steps: Sequence[Step]) -> Answers:
+    def _move_out(self, plain: Found, steps: Sequence[Step]) -> Answers:
         """Outcomes of a subscription that moves: what is acked leaves the queue for everybody."""
         lost: set[Token] = set()
         mark = self._membership.identity.encode()
         answers = _answers_to(steps)
-        keys = {token: gone_key(token[0].entry(token[1])) for token in (*plain, *answers)}
+        keys = {token: gone_key(token[0].entry(token[1])) for token in (*_tokens_in(plain), *answers)}
         found = by_handful(keys)
         offsets = noted(found)
         proofs = self._notes.proofs(offsets)
@@ -196,6 +209,24 @@ class Desk:
         return answers | dict.fromkeys(lost, LOST)
 
 
+def _found_in(items: Sequence[Settlement | Delivery]) -> Found | None:
+    """Where these stand, if all are successes with nothing to write."""
+    if isinstance(items, InRows):
+        return None if items.others else by_row(items.rows)
+    if {*map(type, items)} != {Delivery}:
+        return None
+    tokens = [item[_TOKEN] for item in items]  # type: ignore[misc]  # they are all deliveries
+    return by_handful(tokens) if {*map(type, tokens)} == {tuple} else None
+
+
+def _tokens_of(items: Sequence[Settlement | Delivery]) -> list[Any]:
+    return [item.token if isinstance(item, Delivery) else item.delivery.token for item in items]
+
+
+def _tokens_in(found: Found) -> list[Token]:
+    return [(handful, offset) for handful, offsets in found.items() for offset in offsets]
+
+
 def _answers_to(steps: Sequence[Step]) -> Answers:
     """What is answered when these are carried out."""
     due = {at: DONE if at is None else DONE._replace(due_at=at) for at in {step.due_at for step in steps}}
@@ -218,7 +249,7 @@ def _gone_among(chosen: Sequence[Handful], rows: Rows) -> dict[Handful, list[int
     return {
         handful: offsets
         for handful in chosen
-        if (offsets := [offset for offset in handful.held if gone_key(handful.entry(offset)) in rows])
+        if (offsets := [offset for offset in handful.offsets if gone_key(handful.entry(offset)) in rows])
     }
 
 

@@ -4,16 +4,16 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import count, repeat
+from itertools import count
 from typing import Final
 
 from redrive.brokers.kafka.entry import Entry, Lease
 from redrive.brokers.kafka.handful import Found, Handful, Token
 from redrive.brokers.kafka.record import Place
 from redrive.brokers.kafka.share import Share
-from redrive.brokers.kafka.stretch import Line, Stretch
+from redrive.brokers.kafka.span import Span
+from redrive.brokers.kafka.stretch import Line, Stretch, Waiting
 from redrive.brokers.kafka.window import SPAN
-from redrive.core.message import Message
 from redrive.core.outcome import Settled
 
 _REMEMBERED: Final = 10_000  # answers to suspects, kept for settlements that are sent twice
@@ -44,7 +44,7 @@ class Hands:
         """The offsets of what is in hand."""
         found: dict[Share, list[int]] = {}
         for handful in self._handfuls:
-            found.setdefault(handful.share, []).extend(handful.held)
+            found.setdefault(handful.share, []).extend(handful.offsets)
         return found
 
     def hold(self, token: Token) -> bool:
@@ -75,48 +75,47 @@ class Hands:
         ready = self.ready
         while self._later and self._later[0][0] <= now:
             ready.append(heapq.heappop(self._later)[2])
-        chosen: dict[Share, Handful] = {}
-        far: list[Entry | Stretch] = []
+        chosen: list[Handful] = []
+        single: dict[Share, Handful] = {}
+        far: list[Waiting] = []
         room = limit
         while ready and room > 0:
             item = ready.popleft()
-            share = item.share
-            near = share.window.low + SPAN - item.offset
+            near = item.share.window.low + SPAN - item.offset
             if near <= 0:
                 far.append(item)
                 continue
-            handful = chosen.get(share)
-            if handful is None:
-                handful = chosen[share] = Handful(share, self)
             if isinstance(item, Stretch):
-                some, rest = item.split(min(near, room))
+                item, rest = item.split(min(near, room))
                 if rest is not None:
                     ready.appendleft(rest)
-                room -= self._choose_from(some, handful)
-            elif self._may_start(item.message.key, item):
-                handful.held[item.offset] = item
-                handful.is_new = False
-                room -= 1
+            room -= self._choose(item, chosen, single)
         for item in reversed(far):
             ready.appendleft(item)
-        return [handful for handful in chosen.values() if handful.held]
+        return [handful for handful in chosen if handful.held]
 
-    def _choose_from(self, some: Stretch, handful: Handful) -> int:
-        """Put those of a stretch that may start into a handful; return how many they are."""
-        share, first, messages, has_keys = some
-        if not has_keys:
-            handful.held.update(zip(count(first), messages, strict=False))
-            return len(messages)
-        before = len(handful.held)
-        for offset, message in enumerate(messages, first):
-            key = message.key
-            if key not in self._busy or key is None:
-                handful.held[offset] = message
-                if key is not None:
-                    self._busy.add(key)
-            else:
-                self._behind.setdefault(key, deque()).append(Entry(message, share, offset))
-        return len(handful.held) - before
+    def _choose(self, item: Waiting, chosen: list[Handful], single: dict[Share, Handful]) -> int:
+        """Choose as many of these as may start; how many they are. What is chosen one by one joins its like."""
+        if isinstance(item, Stretch) and self._may_start_all(item):
+            chosen.append(Handful(item.share, self, Span(item)))
+            return item.size
+        handful = single.get(item.share)
+        if handful is None:
+            handful = single[item.share] = Handful(item.share, self)
+            chosen.append(handful)
+        entries = item.entries() if isinstance(item, Stretch) else [item]
+        return handful.hold(entry for entry in entries if self._may_start(entry.message.key, entry))
+
+    def _may_start_all(self, some: Stretch) -> bool:
+        """Whether no two of a stretch have one key, and nobody of any of these is in hand."""
+        if some.keys is None:
+            return True
+        keys = [key for key in some.keys if key is not None]
+        distinct = {*keys}
+        if len(distinct) < len(keys) or not self._busy.isdisjoint(distinct):
+            return False
+        self._busy |= distinct
+        return True
 
     def _may_start(self, key: bytes | None, entry: Entry) -> bool:
         """Whether nobody of its key is in hand; else it waits behind."""
@@ -130,7 +129,7 @@ class Hands:
 
     def unchoose(self, handfuls: Iterable[Handful]) -> None:
         """Put back what was chosen and not handed out."""
-        self.take_back([(handful, offset) for handful in handfuls for offset in handful.held])
+        self.take_back([(handful, offset) for handful in handfuls for offset in handful.offsets])
 
     def hand_out(self, handfuls: Iterable[Handful], *, lease: Lease) -> list[Handful]:
         """Put what was chosen into a worker's hands, but for what was lost meanwhile."""
@@ -141,7 +140,7 @@ class Hands:
                 self._handfuls.add(handful)
                 handed.append(handful)
             else:
-                self.let_go({handful: [*handful.held]})
+                self.let_go({handful: handful.offsets})
         return handed
 
     def take_back(self, tokens: Sequence[Token]) -> None:
@@ -161,18 +160,12 @@ class Hands:
         for token, answer in (answers or {}).items():
             token[0].answers[token[1]] = answer
         for handful, offsets in found.items():
-            held = handful.held
-            if handful.is_all(offsets) and not self._busy:
-                held.clear()
-                self._handfuls.discard(handful)
-                continue
-            ended = [*map(held.pop, offsets, repeat(None))]
-            if not held:
+            keys = handful.let_go(offsets)
+            if not handful.held:
                 self._handfuls.discard(handful)
             if self._busy:
-                for each in ended:
-                    if each is not None:
-                        self._free(_key_of(each))
+                for key in keys:
+                    self._free(key)
 
     def extend(self, token: Token, *, until: datetime) -> bool:
         """Renew a lease; False if it is lost."""
@@ -211,7 +204,7 @@ class Hands:
             share.is_ours = False
         # First of all what waits behind a key: what is let go brings forth the next that is ours.
         self._behind = {key: deque(ours) for key, behind in self._behind.items() if (ours := _ours(behind))}
-        lost = {handful: [*handful.held] for handful in self._handfuls if not handful.share.is_ours}
+        lost = {handful: handful.offsets for handful in self._handfuls if not handful.share.is_ours}
         for handful, offsets in lost.items():
             handful.gone.update(offsets)
         self.let_go(lost)
@@ -237,10 +230,6 @@ class Hands:
         starting = {item.message.key for item in self.ready if isinstance(item, Entry)}
         for key in self._behind.keys() - self._busy - starting:
             self._free(key)
-
-
-def _key_of(held: Message | Entry) -> bytes | None:
-    return held.key if isinstance(held, Message) else held.message.key
 
 
 def _ours(entries: Iterable[Entry]) -> list[Entry]:

@@ -238,7 +238,7 @@ class Intake:
 
     def _take_in_row(self, row: Sequence[Any], share: Share, first: int) -> None:
         is_new = first >= share.position and first >= share.noted
-        stretch = self._read_stretch(row, share, first, queue=self.topic) if is_new else None
+        stretch = self._read_stretch(row, share, first) if is_new else None
         if stretch is None:
             for message in row:
                 self._take_in_one(message)

@@ -18,7 +18,7 @@ from redrive.brokers.kafka.clerk import SUSPECT, Clerk, row_of
 from redrive.brokers.kafka.desk import Desk
 from redrive.brokers.kafka.entry import Entry, Lease
 from redrive.brokers.kafka.gone import begin_life, life_in, strike_old
-from redrive.brokers.kafka.handful import by_handful, by_share, noted
+from redrive.brokers.kafka.handful import by_handful, by_share, handed_out, noted
 from redrive.brokers.kafka.hands import Hands
 from redrive.brokers.kafka.intake import Intake
 from redrive.brokers.kafka.names import group_id, lane_of
@@ -66,11 +66,11 @@ class Membership:
 
     # ------------------------------------------------------------------------------------------- taking
 
-    def take(self, limit: int, options: Options) -> list[Delivery]:
+    def take(self, limit: int, options: Options) -> Sequence[Delivery]:
         """Up to `limit` messages, noted durably as possibly started."""
         return do_alone(self.taking(limit, options), self.notes)
 
-    def taking(self, limit: int, options: Options) -> Steps[list[Delivery]]:
+    def taking(self, limit: int, options: Options) -> Steps[Sequence[Delivery]]:
         """The same in steps."""
         if PAUSED in self.book.rows:
             return []
@@ -83,16 +83,16 @@ class Membership:
                 chosen = self.desk.without_gone(chosen)
             if not chosen:
                 return []
-            yield Window.hand, noted({handful: [*handful.held] for handful in chosen})
+            yield Window.hand, noted({handful: handful.offsets for handful in chosen})
         except BaseException:
             with self.state:
                 self._hands.unchoose(chosen)
             raise
         with self.state:
             handed = self._hands.hand_out(chosen, lease=Lease(options.owner, now, now + options.lease))
-            return [each for handful in handed for each in handful.deliveries(self.group, now=now)]
+            return handed_out(handed, self.group, now=now)
 
-    def catch_up(self, limit: int, options: Options) -> list[Delivery]:
+    def catch_up(self, limit: int, options: Options) -> Sequence[Delivery]:
         """The same, after a look at everything that is there now."""
         self.book.refresh()
         for intake in self._intakes:

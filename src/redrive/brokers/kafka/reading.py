@@ -1,19 +1,17 @@
 """What the client hands over, as messages and entries of a group."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, groupby, repeat
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, groupby
 from operator import sub
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Message as ClientMessage
 
 from redrive.brokers.kafka.entry import Entry, entry_as_written, entry_in_lane, entry_in_queue
-from redrive.brokers.kafka.record import at_millis, headers_of, read_of
+from redrive.brokers.kafka.record import headers_of, read_of
 from redrive.brokers.kafka.share import Share
 from redrive.brokers.kafka.stretch import Stretch
-from redrive.core.message import RESERVED_PREFIX, Headers, Message
-
-_new: Final = tuple.__new__  # at a third of the cost of calling the class
+from redrive.core.message import RESERVED_PREFIX, Headers
 
 _partition: Final[Any] = ClientMessage.partition  # of what is a message, they are known
 _offset: Final[Any] = ClientMessage.offset
@@ -76,29 +74,17 @@ def unbroken(messages: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
         start = end
 
 
-def stretch_of(messages: Sequence[Any], share: Share, first: int, *, queue: str) -> Stretch | None:
-    """New messages that follow each other from `first` on, column by column; None if a header of ours is in one."""
-    headers = _headers_in(messages)
-    if headers is None:
-        return None
-    keys = [*map(ClientMessage.key, messages)]
-    times: list[Any] = []
-    for (_, stamp), some in groupby(map(ClientMessage.timestamp, messages)):  # who was sent together shares an instant
-        times += [at_millis(stamp)] * len([*some])
-    prefix = share.prefix
-    ids = [f"{prefix}{offset}" for offset in range(first, first + len(messages))]
+def stretch_of(messages: Sequence[Any], share: Share, first: int) -> Stretch | None:
+    """New messages that follow each other from `first` on; None if a header of ours is in one."""
+    headers: Sequence[Headers] | None = None
+    found: list[Any] = [*map(ClientMessage.headers, messages)]
+    if found.count(None) < len(found):  # most messages have none
+        if any(name.startswith(RESERVED_PREFIX) for some in found if some for name, _ in some):
+            return None
+        headers = [headers_of(some or ()) for some in found]
+    keys: list[bytes | None] = [*map(ClientMessage.key, messages)]
     values: list[bytes | None] = [*map(ClientMessage.value, messages)]
     if None in values:
         values = [value or b"" for value in values]
-    rows = zip(ids, repeat(queue), values, headers, keys, times, repeat(None), repeat(""), strict=False)
-    return Stretch(share, first, [*map(_new, repeat(Message), rows)], keys.count(None) < len(keys))
-
-
-def _headers_in(messages: Sequence[Any]) -> Iterable[Headers] | None:
-    """Those of each, and most have none; None if one of ours is among them."""
-    found: list[Any] = [*map(ClientMessage.headers, messages)]
-    if found.count(None) == len(found):
-        return repeat(())
-    if any(name.startswith(RESERVED_PREFIX) for some in found if some for name, _ in some):
-        return None
-    return [headers_of(headers or ()) for headers in found]
+    bodies: Any = values
+    return Stretch(share, first, messages, bodies, keys if keys.count(None) < len(keys) else None, headers)

@@ -1,28 +1,90 @@
 """What was read and waits for nothing but a lane."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, repeat
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import Message as ClientMessage
 
 from redrive.brokers.kafka.entry import Entry
+from redrive.brokers.kafka.record import at_millis
 from redrive.brokers.kafka.share import Share
-from redrive.core.message import Message
+from redrive.core.message import Headers, Message
+
+_new: Final = tuple.__new__  # at a third of the cost of calling the class
 
 
-class Stretch(NamedTuple):
-    """New messages of one partition that follow each other, from `offset` on: read, kept and chosen as one."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """New messages of one partition that follow each other, from `offset` on: read, kept and chosen as one.
+
+    They stay what the client found; `keys` and `headers` are None if no message has one.
+    """
 
     share: Share
     offset: int
-    messages: list[Message]
-    has_keys: bool
+    found: Sequence[Any]
+    bodies: Sequence[bytes]
+    keys: Sequence[bytes | None] | None = None
+    headers: Sequence[Headers] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self.bodies)
+
+    @property
+    def end(self) -> int:
+        """One beyond the last offset."""
+        return self.offset + len(self.bodies)
 
     def split(self, count: int) -> tuple["Stretch", "Stretch | None"]:
         """So many of them, and the rest."""
-        if count >= len(self.messages):
+        if count >= self.size:
             return self, None
-        rest = self._replace(offset=self.offset + count, messages=self.messages[count:])
-        return self._replace(messages=self.messages[:count]), rest
+        return self._part(0, count), self._part(count, self.size)
+
+    def _part(self, start: int, stop: int) -> "Stretch":
+        return Stretch(
+            self.share,
+            self.offset + start,
+            self.found[start:stop],
+            self.bodies[start:stop],
+            self.keys and self.keys[start:stop],
+            self.headers and self.headers[start:stop],
+        )
+
+    def message(self, offset: int) -> Message:
+        """The one at an offset."""
+        share, place = self.share, offset - self.offset
+        headers = () if self.headers is None else self.headers[place]
+        key = None if self.keys is None else self.keys[place]
+        at = at_millis(self.found[place].timestamp()[1])
+        topic = share.place[0]
+        made: Message = _new(
+            Message, (f"{share.prefix}{offset}", topic, self.bodies[place], headers, key, at, None, "")
+        )
+        return made
+
+    def entries(self) -> Iterator[Entry]:
+        """All of them, each by itself."""
+        numbered = enumerate(self.messages(0, self.size), self.offset)
+        return (Entry(message, self.share, offset) for offset, message in numbered)
+
+    def messages(self, start: int, stop: int) -> list[Message]:
+        """Some of them, column by column."""
+        topic, prefix = self.share.place[0], self.share.prefix
+        ids = [f"{prefix}{offset}" for offset in range(self.offset + start, self.offset + stop)]
+        times: list[Any] = []
+        stamps = map(ClientMessage.timestamp, self.found[start:stop])
+        for (_, stamp), some in groupby(stamps):  # who was sent together shares an instant
+            times += [at_millis(stamp)] * len([*some])
+        keys = repeat(None) if self.keys is None else self.keys[start:stop]
+        headers = repeat(()) if self.headers is None else self.headers[start:stop]
+        columns = (ids, repeat(topic), self.bodies[start:stop], headers, keys, times, repeat(None), repeat(""))
+        return [*map(_new, repeat(Message), zip(*columns, strict=False))]
 
 
 Waiting: TypeAlias = Entry | Stretch
@@ -63,4 +125,4 @@ class Line:
 
 
 def _size(item: Waiting) -> int:
-    return len(item.messages) if isinstance(item, Stretch) else 1
+    return item.size if isinstance(item, Stretch) else 1

@@ -16,6 +16,7 @@ from redrive.core.duration import NOW
 from redrive.core.errors import BrokerError, BrokerUnavailable
 from redrive.core.outcome import Settled, Settlement, as_settlement
 from redrive.core.ports import Options
+from redrive.core.row import InRows
 
 T = TypeVar("T")
 
@@ -35,6 +36,13 @@ class Answering(NamedTuple):
     def _tell(self, hear: Callable[[Any], None], word: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
             self.loop.call_soon_threadsafe(hear, word)
+
+
+def _are_plain(items: Sequence[Settlement | Delivery]) -> bool:
+    """Whether these are successes with nothing to write. One that ran alone, by itself, is settled in the book."""
+    if isinstance(items, InRows) and items.rows:
+        return not items.others
+    return {*map(type, items)} == {Delivery} and not as_settlement(items[0]).delivery.alone
 
 
 class KafkaSubscription:
@@ -94,8 +102,7 @@ class KafkaSubscription:
     async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
         if not items:
             return ()
-        alone = as_settlement(items[0]).delivery.alone  # and then there is no other: it is settled in the book
-        is_plain = not alone and not self._options.moves and {*map(type, items)} == {Delivery}
+        is_plain = not self._options.moves and _are_plain(items)
         self._check_open()
         if is_plain:
             settling = self._begin_plain("settle", self._membership.desk.settling(items, self._options))
@@ -153,7 +160,7 @@ class KafkaSubscription:
             taking.add_done_callback(self._put_back)
             raise
 
-    def _put_back(self, taking: "asyncio.Future[list[Delivery]]") -> None:
+    def _put_back(self, taking: "asyncio.Future[Sequence[Delivery]]") -> None:
         """Whoever asked has gone."""
         if not taking.cancelled() and taking.exception() is None and taking.result():
             self._membership.calls.submit(self._membership.release, taking.result())

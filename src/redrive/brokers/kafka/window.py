@@ -90,6 +90,8 @@ def load_window(offset: int, metadata: str | None) -> tuple[Window, str]:
 
 def row_of(offsets: Sequence[int]) -> Sequence[int]:
     """The same offsets, as a range if they are a row in some order: that is one step of a map, however long it is."""
+    if isinstance(offsets, range):
+        return offsets
     row = range(offsets[0], offsets[0] + len(offsets))
     if offsets == [*row]:
         return row

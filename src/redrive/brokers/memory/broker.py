@@ -24,7 +24,7 @@ from redrive.core.ports import (
 )
 from redrive.core.redrive import SendBack
 
-CAPABILITIES: Final = Capabilities(durable=False, many_processes=False, thread_heartbeat=False)
+CAPABILITIES: Final = Capabilities(durable=False, many_processes=False, thread_heartbeat=False, rows=True)
 HEARD_OF: Final = timedelta(seconds=30)
 
 

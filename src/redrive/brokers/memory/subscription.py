@@ -16,6 +16,7 @@ from redrive.core.message import Message, without_reserved
 from redrive.core.outcome import DONE, LOST, GiveUp, RetryLater, Settled, Settlement, SettleStatus, as_settlement
 from redrive.core.place import DLQ, OUTCOMES, named
 from redrive.core.ports import Alive, Options
+from redrive.core.row import in_rows
 from redrive.core.wire import dump_outcome
 
 
@@ -41,7 +42,7 @@ class MemorySubscription:
         while True:
             taken = list(islice(self._group.ready(self._now()), limit))
             if taken:
-                return [self._hand_out(entry) for entry in taken]
+                return in_rows([self._hand_out(entry) for entry in taken])
             now = self._now()
             if now >= ends_at:
                 return ()

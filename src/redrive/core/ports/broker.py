@@ -36,6 +36,7 @@ class Capabilities:
     ids_across_queues: bool = True  # an id is given once on the broker, not only once on its queue
     any_name: bool = True  # a DLQ or an output may be called anything, and still be written in the same step
     lists_all: bool = True  # every queue is listed, also one that somebody else has begun
+    rows: bool = False  # new messages are handed out in rows (`core.row`), and rows are settled as they are
     keeps_acked: bool = False  # a queue keeps what was acked until it is trimmed
     prefetch: int = 500  # the most that is fetched ahead, unless a consumer says otherwise
     outcomes: str = OUTCOMES  # what the queue is called in which the fate of redriven messages is told
@@ -189,7 +190,7 @@ class Subscription(Protocol):
         """Up to `limit` deliveries, waiting up to `wait` for the first.
 
         Never a suspect. What it returns may have started: noted durably once per call. Empty while the group is
-        paused.
+        paused. An adapter that has rows gives `InRows`: nothing has happened yet to what is in them.
         """
         ...
 
@@ -204,6 +205,7 @@ class Subscription(Protocol):
     async def settle(self, items: Sequence[Settlement | Delivery]) -> Sequence[Settled]:
         """Carry out outcomes: one round trip, one answer per item, in order. A bare delivery is a plain success.
 
+        Who hands out rows is given rows, or parts of them, that went well: as `InRows`, with other items behind them.
         One bad item never fails the others. Raises `BrokerUnavailable` if nothing is known to have been done.
         """
         ...

@@ -27,6 +27,7 @@ from redrive.testing.conformance.lifecycle import Lifecycle
 from redrive.testing.conformance.names import Names
 from redrive.testing.conformance.publishing import Publishing
 from redrive.testing.conformance.retrying import Retrying
+from redrive.testing.conformance.rows import RowsOfMessages
 from redrive.testing.conformance.sending_back import SendingBack
 from redrive.testing.conformance.settling import Settling
 from redrive.testing.conformance.suspects import Suspects
@@ -39,6 +40,7 @@ class BrokerSuite(
     Publishing,
     Fetching,
     Settling,
+    RowsOfMessages,
     Retrying,
     GivingUp,
     Suspects,
