@@ -127,7 +127,7 @@ class WrittenTrail(UnreadTrail):
     __slots__ = ("raw",)
 
     def __init__(self, raw: bytes) -> None:
-        super().__init__()
+        self._attempts = None
         self.raw = raw
 
     def _read(self) -> Trail:

@@ -18,7 +18,7 @@ def from_json(raw: bytes, *, entry: Entry | None = None) -> DeadLetter:
     """The letter that `to_json` wrote. Raises `ValueError` for anything else."""
     own = read_own(raw)
     if own is not None:
-        return complete(*own, entry=entry)
+        return complete(own, entry=entry)
     document = load_object(raw)
     missing = [name for name in ("letter_id", "payload_sha256", "reason") if name not in document]
     if missing:

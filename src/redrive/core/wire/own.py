@@ -9,17 +9,18 @@ import msgspec
 from redrive.core.attempt import Trail, WrittenTrail
 from redrive.core.reason import Reason
 from redrive.core.wire.plain import LARGEST, from_base64
-from redrive.core.wire.record import COUNTS, INSTANTS, TEXTS, WORDS, Original
+from redrive.core.wire.record import COUNTS, INSTANTS, TEXTS, WORDS
 
 _KEPT_BYTES: Final = ("payload", "key")
 _EMPTY: Final = b"[]"
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+_Word = Annotated[str, msgspec.Meta(min_length=1)]  # an empty one is read leniently: as none
 _Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 _SHAPE: Final[dict[str, tuple[Any, ...]]] = {
     **dict.fromkeys(TEXTS, (str, "")),
-    **dict.fromkeys(WORDS, (str | None, None)),
+    **dict.fromkeys(WORDS, (_Word | None, None)),
     **dict.fromkeys(COUNTS, (_Count, 0)),
     **dict.fromkeys(INSTANTS, (_Instant | None, None)),
     **dict.fromkeys(_KEPT_BYTES, (str | None, None)),
@@ -33,32 +34,27 @@ _SHAPE: Final[dict[str, tuple[Any, ...]]] = {
 }
 _Document: Final = msgspec.defstruct("_Document", [(name, *kind) for name, kind in _SHAPE.items()], kw_only=True)
 _decode: Final = msgspec.json.Decoder(_Document).decode
-_words: Final = attrgetter(*WORDS)
 _instants: Final = attrgetter(*INSTANTS)
 _zone: Final = attrgetter("tzinfo")
 _UTC: Final = {UTC}
 
 
-def read_own(raw: bytes) -> tuple[dict[str, Any], Original] | None:
-    """The values of a letter, and what its producer sent; None if it is not just as we write it."""
+def read_own(raw: bytes) -> dict[str, Any] | None:
+    """The values of a letter, with what its producer sent; None if it is not just as we write it."""
     try:
         if not raw.isascii():
             raw.decode()  # the trail is passed over below, whether it is text or not
         told: Any = _decode(raw)
         values = msgspec.structs.asdict(told)
-        original = Original(
-            _bytes(told.payload, values.pop("payload_base64")),
-            _bytes(told.key, values.pop("key_base64")),
-            tuple([(name, value.encode()) for name, value in told.headers]),
-        )
+        values["payload"] = _bytes(told.payload, values.pop("payload_base64"))
+        values["key"] = _bytes(told.key, values.pop("key_base64"))
+        values["headers"] = tuple([(name, value.encode()) for name, value in told.headers])
         if not {*map(_zone, filter(None, _instants(told)))} <= _UTC:
             values |= {name: _in_utc(values[name]) for name in INSTANTS}
     except (ValueError, OverflowError, RecursionError):
         return None
-    if "" in _words(told):
-        values |= {name: values[name] or None for name in WORDS}
     values["attempts"] = _trail(bytes(told.attempts))
-    return values, original
+    return values
 
 
 def _bytes(text: str | None, base64: str | None) -> bytes | None:

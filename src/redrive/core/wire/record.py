@@ -76,16 +76,17 @@ def from_record(record: Mapping[str, Any], original: Original, *, entry: Entry |
         values.update({name: read(values[name]) for name, read in _SAID.items()})
     for name, read in _READ:
         values[name] = read(values[name])
-    return complete(values, original, entry=entry)
-
-
-def complete(values: dict[str, Any], original: Original, *, entry: Entry | None) -> DeadLetter:
-    """The letter with these values, each of its kind, and with the rest: what the producer sent, and what is unsaid."""
     values["payload"], values["key"], values["headers"] = original
+    return complete(values, entry=entry)
+
+
+def complete(values: dict[str, Any], *, entry: Entry | None) -> DeadLetter:
+    """The letter with these values, each of its kind, and with what is unsaid."""
     values["kind"] = values["kind"] or "message"
     values["error_type"] = values["error_type"] or "unknown"
-    if original.payload is not None and not (values["payload_sha256"] and _is_sealed(original)):
-        values["payload_sha256"] = payload_hash(original.payload)
+    payload = values["payload"]
+    if payload is not None and not (values["payload_sha256"] and _is_sealed(values["headers"])):
+        values["payload_sha256"] = payload_hash(payload)
     if entry is not None:
         _take_from(entry, values)
     if not values["letter_id"] or values["failed_at"] is None:
@@ -99,9 +100,9 @@ def _are_said(values: Mapping[str, Any]) -> bool:
     return {*map(type, _texts(values))} == _TEXT and {*map(type, words)} <= _WORD and "" not in words
 
 
-def _is_sealed(original: Original) -> bool:
+def _is_sealed(headers: Headers) -> bool:
     """Whether the payload is not the message's own, so that its hash is not the message's either."""
-    return len(original.headers) == 1 and original.headers[0][0] == SEALED
+    return len(headers) == 1 and headers[0][0] == SEALED
 
 
 def _reason(value: Any) -> Reason:
@@ -169,7 +170,10 @@ def _take_from(entry: Entry, values: dict[str, Any]) -> None:
 
 def to_pairs(headers: Headers) -> list[list[Any]]:
     """Headers as JSON values: `[name, text]`, or `[name, {"base64": …}]` where the bytes are not UTF-8."""
-    return [[name, _text_or_base64(value)] for name, value in headers]
+    try:
+        return [[name, value.decode()] for name, value in headers]
+    except UnicodeDecodeError:
+        return [[name, _text_or_base64(value)] for name, value in headers]
 
 
 def _text_or_base64(value: bytes) -> str | dict[str, str]:
