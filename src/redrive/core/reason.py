@@ -14,3 +14,5 @@ class Reason(StrEnum):
     WORKER_CRASH = "worker_crash"  # its process died crash_limit times while it ran alone
     VANISHED = "vanished"  # the broker lost the body while the message was pending
     UNKNOWN = "unknown"  # a foreign letter that does not say
+
+    __hash__ = str.__hash__  # that of a name, as for any text: deaths are counted by it

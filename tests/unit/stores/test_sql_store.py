@@ -216,3 +216,17 @@ async def test_a_letter_that_was_read_keeps_its_attempts(store: SqlStore, text: 
 
     assert (await store.get("a")).letter == told
     assert (await store.get("b")).letter == letter("b", attempts=())
+
+
+async def test_letters_that_lack_what_others_have_are_kept_beside_them(store: SqlStore) -> None:
+    bare = replace(letter("a"), key=None, stack=None, user_id=None, error_code=None)
+    full = replace(letter("b"), key=b"", stack="at shop.py", user_id="u1", error_code="E1")
+    await store.collect([bare])
+    await store.collect([full])
+    await store.collect([replace(bare, letter_id="c"), replace(full, letter_id="d")])
+
+    kept = await store.get_many(["a", "b", "c", "d"])
+    assert [(one.letter.key, one.letter.stack, one.letter.user_id, one.letter.error_code) for one in kept] == [
+        (None, None, None, None),
+        (b"", "at shop.py", "u1", "E1"),
+    ] * 2

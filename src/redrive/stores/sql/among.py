@@ -11,7 +11,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from redrive.stores.exact import escaped
+from redrive.stores.exact import all_escaped
 
 
 def among(column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
@@ -52,5 +52,5 @@ class _Texts(TypeDecorator[Sequence[str]]):
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Sequence[str] | None], Any]:
         if dialect.name == "postgresql":
-            return lambda texts: [*map(escaped, texts or ())]
-        return lambda texts: json.dumps([*map(escaped, texts or ())])
+            return lambda texts: [*all_escaped(texts or ())]
+        return lambda texts: json.dumps([*all_escaped(texts or ())])

@@ -5,7 +5,7 @@ row, which costs it next to nothing. PostgreSQL would begin each run anew: there
 columns, as arrays; or a COPY, if rows are only to be inserted.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final, NamedTuple, cast
@@ -19,11 +19,13 @@ from sqlalchemy.sql.elements import BindParameter
 from sqlalchemy.sql.visitors import ExternallyTraversible, replacement_traverse
 from sqlalchemy.types import TypeEngine
 
-from redrive.stores.exact import ESCAPED, microseconds
-from redrive.stores.sql.types import Instant, Json, Text, dumped, read_instant, read_json, read_text, written
+from redrive.stores.exact import ESCAPED, all_escaped, all_microseconds
+from redrive.stores.sql.types import Instant, Json, Text, dumped, read_instant, read_json, read_text
 from redrive.stores.sql.upsert import Insert, insert
 
-Column = Iterable[Any]
+Column = Sequence[Any]
+Change = Callable[[Column], Iterable[Any]]
+"""How a column is kept or read."""
 Row = tuple[Any, ...]
 
 COPIES: Final = "redrive_copies"
@@ -38,7 +40,9 @@ def insert_rows(connection: Connection, table: Table, names: tuple[str, ...], ro
 
 
 def insert_columns(connection: Connection, table: Table, names: tuple[str, ...], columns: Sequence[Column]) -> None:
-    """The same for rows that are given by columns, all of one length."""
+    """The same for rows that are given by columns, all of one length. What no row has is left to the table."""
+    said = [(name, column) for name, column in zip(names, columns, strict=True) if _says(column)]
+    names, columns = tuple(name for name, _ in said), [column for _, column in said]
     if connection.get_execution_options().get(COPIES):
         _copy(connection, table, names, columns)
     else:
@@ -99,9 +103,9 @@ class _Place(NamedTuple):
 
     number: int | None
     value: Any
-    keep: Callable[[Column], Column] | None
+    keep: Change | None
 
-    def column(self, columns: Sequence[Column]) -> Column:
+    def column(self, columns: Sequence[Column]) -> Iterable[Any]:
         if self.number is None:
             return repeat(self.value)
         return self.keep(columns[self.number]) if self.keep else columns[self.number]
@@ -110,16 +114,17 @@ class _Place(NamedTuple):
         return self.value if self.number is None else [*self.column(columns)]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _prepared(statement: Insert | Update, names: tuple[str, ...], dialect: Dialect) -> tuple[str, list[_Place], bool]:
     compiled = _compiled(_by_value(statement, names), dialect)
     at_once = dialect.name == "postgresql"
     if at_once:
         kinds = {name: compiled.binds[name].type for name in names}
         compiled = _compiled(_by_array(statement, kinds), dialect)
+    kept_as = _KEPT_AS if at_once else _KEPT_IN_SQLITE_AS
     places = []
     for name in compiled.positiontup or ():
-        keep = _KEPT_AS.get(type(_kind(compiled, name)))
+        keep = kept_as.get(type(_kind(compiled, name)))
         if name in names:
             places.append(_Place(names.index(name), None, keep))
         else:
@@ -161,7 +166,7 @@ class _Taken(NamedTuple):
 @lru_cache(maxsize=64)
 def _asked(
     statement: Select[Any] | ReturningInsert[Any], dialect: Dialect
-) -> tuple[str, list[_Taken], list[Callable[[Column], Column] | None]]:
+) -> tuple[str, list[_Taken], list[Change | None]]:
     """Its text, what it takes, and how its columns are read."""
     compiled = _compiled(statement, dialect)
     takes = []
@@ -189,16 +194,22 @@ def _inserting(table: Table) -> Insert:
     return insert(table)
 
 
-def _texts(column: Column) -> Column:
-    together = "".join(filter(None, column))
-    return column if together.isascii() and "\x00" not in together else map(written, column)
+def _says(column: Column) -> bool:
+    """Whether any row has a value."""
+    return column[0] is not None or column.count(None) < len(column)
 
 
-def _read_texts(column: Column) -> Column:
+def _read_texts(column: Column) -> Iterable[Any]:
     return map(read_text, column) if ESCAPED in "".join(filter(None, column)) else column
 
 
-def _jsons(column: Column) -> Column:
+def _jsons(column: Column) -> Iterable[Any]:
+    if {*map(type, column)} == {bytes} and all(column):
+        return column
+    return _dumped(column)
+
+
+def _dumped(column: Column) -> Iterator[bytes | None]:
     last = kept = None
     for value in column:
         if value is not last:  # many rows may hold the very same
@@ -206,12 +217,13 @@ def _jsons(column: Column) -> Column:
         yield kept
 
 
-_KEPT_AS: dict[type, Callable[[Column], Column]] = {
-    Text: _texts,
-    Instant: lambda column: map(microseconds, column),
+_KEPT_AS: dict[type, Change] = {
+    Text: all_escaped,
+    Instant: all_microseconds,
     Json: _jsons,
 }
-_READ_AS: dict[type, Callable[[Column], Column]] = {
+_KEPT_IN_SQLITE_AS = {**_KEPT_AS, Boolean: lambda column: map(int, column)}  # its driver asks others how to adapt them
+_READ_AS: dict[type, Change] = {
     Boolean: lambda column: map(bool, column),  # of SQLite, which knows only numbers
     Text: _read_texts,
     Instant: lambda column: map(read_instant, column),
