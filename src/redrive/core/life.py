@@ -65,12 +65,13 @@ def send(life: Life, *, previewed: int, over_cap: bool = False, again: bool = Fa
 
     Parked letters need `over_cap`, letters that are out without an answer need `again`.
     """
-    allowed = {LetterState.OPEN}
-    if over_cap:
-        allowed.add(LetterState.PARKED)
-    if again:
-        allowed.add(LetterState.REDRIVING)
-    if life.version != previewed or life.state not in allowed:
+    state = life.state
+    allowed = (
+        state is LetterState.OPEN
+        or (over_cap and state is LetterState.PARKED)
+        or (again and state is LetterState.REDRIVING)
+    )
+    if life.version != previewed or not allowed:
         return None
     return life.to(LetterState.REDRIVING, generation=life.generation + 1)
 

@@ -1,6 +1,7 @@
 """What a batch of deaths and outcomes says about each of its letters: one answer for every store."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from redrive.core.attempt import Trail, join_trails
@@ -60,6 +61,8 @@ class Heard(NamedTuple):
 
     def died_before(self, before: Standing | None) -> set[int]:
         """The generations of deaths that are not shown, and of which that is new."""
+        if not self.first or (before is None and len(self.first) == 1):  # then it is shown
+            return set()
         told = {death.generation for death in self.first if death is not self.shown}
         return told if before is None or self.shown is None else told | {before.died_in}
 
@@ -76,6 +79,10 @@ class Answer(NamedTuple):
     generation: int
     fingerprint: str | None = None
     app_version: str = ""
+
+
+_die = lru_cache(maxsize=256)(hear_death)  # the letters of a batch have few lives
+_succeed = lru_cache(maxsize=256)(hear_success)
 
 
 def by_letter(letters: Iterable[DeadLetter], outcomes: Iterable[RedriveOutcome]) -> dict[str, News]:
@@ -101,10 +108,10 @@ def hear(news: News, standing: Standing | None, *, buried_in: int | None = None)
     """
     if standing is None and buried_in is None and len(news.deaths) == 1 and not news.outcomes:  # as most letters come
         (only,) = news.deaths
-        return Heard(hear_death(None, only.generation), only, first=(only,))
+        return Heard(_die(None, only.generation), only, (), (only,))
     if standing is not None and not news.deaths and len(news.outcomes) == 1:  # as most reports come
         (told,) = news.outcomes
-        return Heard((hear_success if told.succeeded else hear_death)(standing.life, told.generation))
+        return Heard((_succeed if told.succeeded else _die)(standing.life, told.generation))
     life = None if standing is None else standing.life
     first: dict[int, DeadLetter] = {}
     for death in sorted(news.deaths, key=lambda one: one.generation):
@@ -129,19 +136,19 @@ def hear(news: News, standing: Standing | None, *, buried_in: int | None = None)
 
 def answers(news: Mapping[str, News]) -> list[Answer]:
     """What the batch says about redriven messages; mere reports of failures say nothing, the letters do."""
-    found: list[Answer] = []
-    for letter_id, (deaths, outcomes) in news.items():
-        found += [
-            Answer(letter_id, death.generation, death.fingerprint, death.app_version)
-            for death in deaths
-            if death.generation
-        ]
-        found += [
-            Answer(letter_id, outcome.generation, None, outcome.app_version)
-            for outcome in outcomes
-            if outcome.succeeded
-        ]
-    return found
+    died = [
+        Answer(letter_id, death.generation, death.fingerprint, death.app_version)
+        for letter_id, (deaths, _) in news.items()
+        for death in deaths
+        if death.generation
+    ]
+    succeeded = [
+        Answer(letter_id, outcome.generation, None, outcome.app_version)
+        for letter_id, (_, outcomes) in news.items()
+        for outcome in outcomes
+        if outcome.succeeded
+    ]
+    return died + succeeded
 
 
 class Tale:

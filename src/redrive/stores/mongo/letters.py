@@ -139,7 +139,7 @@ async def edit(draft: Draft, letter_id: str, edited: Edit, *, version: int, act:
     own = {"redrive.edits": number, "redrive.sent_sha256": sent}
     draft.set(LETTERS, document["_id"], moved(life.to(life.state)) | own)
     touched = _touched(document, {"number": number})
-    await auditing.record(draft, act, [replace(touched, after_sha256=sent)])
+    await auditing.record(draft, act, [touched._replace(after_sha256=sent)])
     return number
 
 
@@ -171,7 +171,7 @@ async def purge_some(draft: Draft, chosen: Mapping[int, int], *, act: Act) -> in
         (draft.put if document["letter_id"] in there else draft.add)(ABSENT, tombstone)
     if documents:
         await tallies.write(draft, ledger)
-    touched = [replace(_touched(one, _from_to(one, "purged")), after_sha256="") for one in documents]
+    touched = [_touched(one, _from_to(one, "purged"))._replace(after_sha256="") for one in documents]
     await auditing.record(draft, act, touched)
     return len(documents)
 

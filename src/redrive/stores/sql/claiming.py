@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, LargeBinary, bindparam, select, type_coerce
@@ -17,7 +18,7 @@ from redrive.stores.sql.bulk import fetch_rows
 from redrive.stores.sql.chunks import CHUNK
 from redrive.stores.sql.items import Item
 from redrive.stores.sql.letters import move
-from redrive.stores.sql.rows import STATES, read_headers, to_headers
+from redrive.stores.sql.rows import STATES, life_of, read_headers, to_headers
 from redrive.stores.sql.tables import DUE, letter, letter_body, redrive_item
 from redrive.stores.witness import Touched
 
@@ -52,27 +53,17 @@ class _Letter(NamedTuple):
         return self.payload_sha256 if self.edit is None else payload_hash(self.edit["body"])
 
     @property
-    def life(self) -> Life:
-        return Life(STATES[self.state], self.generation, self.version)
-
-    @property
     def spot(self) -> Spot:
         return Spot(self.queue, STATES[self.state], self.error_type, self.reason, self.fingerprint)
 
     def claimed(self, *, generation: int, step: int) -> Claimed:
-        edit = self.edit
+        if self.edit is None:
+            body, headers, edits = self.payload, read_headers(self.headers), 0
+        else:
+            body, headers, edits = self.edit["body"], to_headers(self.edit["headers"]), self.edit["number"]
+        spent = (self.letter_id, generation, step)
         return Claimed(
-            letter_id=self.letter_id,
-            generation=generation,
-            step=step,
-            broker=self.broker,
-            queue=self.queue,
-            group=self.grp,
-            body=self.payload if edit is None else edit["body"],
-            headers=read_headers(self.headers) if edit is None else to_headers(edit["headers"]),
-            key=self.key,
-            origin=self.original_message_id,
-            edits=0 if edit is None else edit["number"],
+            *spent, self.broker, self.queue, self.grp, body, headers, self.key, self.original_message_id, edits
         )
 
 
@@ -148,10 +139,15 @@ def _spend(connection: Connection, redrive: Redrive, turns: Sequence[_Turn]) -> 
     out = items.out(connection, sent_before)
     fresh: list[tuple[_Letter, Life]] = []
     claims, skipped = [], []
+
+    @cache  # the letters of a batch have few lives
+    def sent(before: Life, previewed: int) -> Life | None:
+        return send(before, previewed=previewed, over_cap=redrive.over_cap, again=redrive.again)
+
     for item, previewed, _, one in turns:
         life = None
         if one is not None and one.can_be_sent and one.letter_id not in out:
-            life = send(one.life, previewed=previewed, over_cap=redrive.over_cap, again=redrive.again)
+            life = sent(life_of(one.state, one.generation, one.version), previewed)
         if one is None or life is None:
             skipped.append(item)
         else:

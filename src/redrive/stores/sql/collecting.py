@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select, update
 from redrive.core.attempt import Trail, from_rows, join_trails
 from redrive.core.audit import Act
 from redrive.core.letter import DeadLetter, changed
-from redrive.core.life import Life
+from redrive.core.life import LetterState
 from redrive.core.redrive import RedriveOutcome
 from redrive.core.stored import Collected
 from redrive.stores.hearing import Heard, News, Standing, Tale, answers, by_letter, hear
@@ -23,13 +23,15 @@ from redrive.stores.sql.rows import (
     COLD,
     HOT,
     SPOT,
-    STATES,
+    Place,
     attempts_column,
     cold_columns,
     cold_values,
     hot_columns,
     hot_values,
-    spot_of,
+    life_of,
+    place_of,
+    spot_at,
 )
 from redrive.stores.sql.tables import letter, letter_body, tombstone
 from redrive.stores.witness import Touched
@@ -64,8 +66,8 @@ def collect(
     for one in heard:
         tale.add(one.before, one.heard)
     ledger.arrive(death for one in heard for death in one.heard.first)
-    for (before, after), times in Counter(map(_moved, heard)).items():
-        ledger.move(before, after, times=times)
+    for (before, state, place), times in Counter(map(_moved, heard)).items():
+        ledger.move(before, _after(before, state, place), times=times)
     collected = replace(tale.result(), incidents=tallies.opened(connection, ledger))
     changes = [one for one in heard if one.heard.changes(one.before)]
     if act is None:
@@ -84,7 +86,7 @@ def _hear(connection: Connection, news: Mapping[str, News], told: Sequence[Redri
     late = [
         letter_id
         for letter_id, one in known.items()
-        if any(death.generation < one.standing.died_in for death in news[letter_id].deaths)
+        if (deaths := news[letter_id].deaths) and min(death.generation for death in deaths) < one.standing.died_in
     ]
     past = past_deaths.of_letters(connection, late)
     buried = _buried(connection, [*unknown, *late])
@@ -109,9 +111,8 @@ def _known(connection: Connection, letter_ids: Sequence[str]) -> dict[str, _Know
     for some in chunks(letter_ids):
         rows = fetch_rows(connection, _STANDING, letter_ids=some)
         for letter_id, seq, generation, version, died_in, queue, name, error_type, reason, fingerprint in rows:
-            state = STATES[name]
-            spot = Spot(queue, state, error_type, reason, fingerprint)
-            standing = Standing(Life(state, generation, version), died_in, spot)
+            life = life_of(name, generation, version)
+            standing = Standing(life, died_in, Spot(queue, life.state, error_type, reason, fingerprint))
             found[letter_id] = _Known(seq, standing)
     return found
 
@@ -123,12 +124,16 @@ def _buried(connection: Connection, letter_ids: Sequence[str]) -> dict[str, int]
     return found
 
 
-def _moved(change: _Change) -> tuple[Spot | None, Spot | None]:
-    """Where a letter was counted before, and is from now on."""
-    heard, old = change.heard, None if change.before is None else change.before.spot
-    if heard.shown is not None:
-        return old, spot_of(heard.shown, heard.life)
-    return old, None if old is None else old.in_state(heard.life.state)
+def _moved(change: _Change) -> tuple[Spot | None, LetterState, Place | None]:
+    """Where a letter was counted before; its state from now on, and its place if that is told anew."""
+    _, _, before, (life, shown, _, _) = change
+    return None if before is None else before.spot, life.state, None if shown is None else place_of(shown)
+
+
+def _after(before: Spot | None, state: LetterState, place: Place | None) -> Spot | None:
+    if place is not None:
+        return spot_at(place, state)
+    return None if before is None else before.in_state(state)
 
 
 def _write_watched(connection: Connection, changes: Sequence[_Change]) -> list[Touched]:

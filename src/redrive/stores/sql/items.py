@@ -1,8 +1,10 @@
 """The letters of redrives: where each of them is, and how many are where."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import repeat
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, exists, func, select, text, update
@@ -28,6 +30,13 @@ class Item(NamedTuple):
     app_version: str
 
 
+Place = tuple[str, int, str, str]
+"""Where an item is counted: its redrive, step, status and version."""
+
+_place: Callable[[Item], Place] = itemgetter(slice(1, None))
+_version = attrgetter("app_version")
+
+
 _ITEM = tuple(redrive_item.c[name] for name in Item._fields)
 _SIZE = len(_ITEM)
 _AT = update(redrive_item).where(redrive_item.c.seq == bindparam("at"))
@@ -48,6 +57,12 @@ _WAITED_FOR = (
     .where(_ABOUT, text("status IN ('claimed', 'sent')"))
 )
 _STATUSES = {status.value: status for status in ItemStatus}
+_ANSWERED = {
+    (status.value, succeeded, same): answered(status, succeeded=succeeded, same=same).value
+    for status in ItemStatus
+    for succeeded in (True, False)
+    for same in (True, False)
+}
 _ONCE_SENT = {status.value: once_sent(status).value for status in ItemStatus}
 
 
@@ -76,17 +91,17 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     by_message: dict[tuple[str, int], list[Answer]] = {}
     for one in answers:
         by_message.setdefault((one.letter_id, one.generation), []).append(one)
-    moved = []
+    rows: list[tuple[int, str, str]] = []
+    moved: list[tuple[Place, str, str]] = []
     for some in chunks([*dict.fromkeys(one.letter_id for one in answers)]):
         for row in fetch_rows(connection, _HEARD, letter_ids=some):
             seq, redrive_id, step, was, had, letter_id, generation, fingerprint = row
-            status, version = _STATUSES[was], had
-            for one in by_message.get((letter_id, generation), ()):
-                same = one.fingerprint == fingerprint
-                status, version = answered(status, succeeded=one.fingerprint is None, same=same), one.app_version
-            if status.value != was or version != had:
-                moved.append((Item(seq, redrive_id, step, was, had), status.value, version))
-    rows = ((item.seq, status, version) for item, status, version in moved)
+            status, version = was, had
+            for _, _, died_of, told_by in by_message.get((letter_id, generation), ()):
+                status, version = _ANSWERED[status, died_of is None, died_of == fingerprint], told_by
+            if status != was or version != had:
+                rows.append((seq, status, version))
+                moved.append(((redrive_id, step, was, had), status, version))
     run_rows(connection, _ANSWER, ("at", "status", "app_version"), rows)
     _count(connection, moved)
 
@@ -95,7 +110,7 @@ def claim(connection: Connection, claimed: Sequence[tuple[Item, int, str]]) -> N
     """Items whose letters' next generation is spent: that one, and the fingerprint they have."""
     rows = ((item.seq, generation, had) for item, generation, had in claimed)
     run_rows(connection, _CLAIM, ("at", "spent", "had"), rows)
-    _count(connection, ((item, ItemStatus.CLAIMED.value, item.app_version) for item, _, _ in claimed))
+    _count_as(connection, ItemStatus.CLAIMED, [item for item, _, _ in claimed])
 
 
 def skip(connection: Connection, some: Sequence[Item]) -> None:
@@ -105,14 +120,13 @@ def skip(connection: Connection, some: Sequence[Item]) -> None:
 
 def sent(connection: Connection, redrive_id: str, messages: Mapping[str, str], *, at: datetime) -> None:
     """Record message ids; what was heard of already stays what it is."""
-    rows, moved = [], []
+    rows: list[tuple[int, str, str, datetime]] = []
+    moved: list[tuple[Place, str, str]] = []
     for some in chunks([*messages]):
-        for *row, letter_id in fetch_rows(connection, _CLAIMED, letter_ids=some):
-            item = Item._make(row)
-            if item.redrive_id == redrive_id:
-                status = _ONCE_SENT[item.status]
-                rows.append((item.seq, status, messages[letter_id], at))
-                moved.append((item, status, item.app_version))
+        for seq, name, step, was, version, letter_id in fetch_rows(connection, _CLAIMED, letter_ids=some):
+            if name == redrive_id:
+                rows.append((seq, _ONCE_SENT[was], messages[letter_id], at))
+                moved.append(((name, step, was, version), _ONCE_SENT[was], version))
     run_rows(connection, _SEND, ("at", "status", "message", "published_at"), sorted(rows))
     _count(connection, moved)
 
@@ -153,14 +167,17 @@ def out(connection: Connection, letter_ids: Sequence[str]) -> set[str]:
 def _put(connection: Connection, some: Sequence[Item], status: ItemStatus) -> None:
     rows = sorted((item.seq, status.value) for item in some)
     run_rows(connection, _PUT, ("at", "status"), rows)
-    _count(connection, ((item, status.value, item.app_version) for item in some))
+    _count_as(connection, status, some)
 
 
-def _count(connection: Connection, moved: Iterable[tuple[Item, str, str]]) -> None:
+def _count_as(connection: Connection, status: ItemStatus, some: Sequence[Item]) -> None:
+    _count(connection, zip(map(_place, some), repeat(status.value), map(_version, some), strict=False))
+
+
+def _count(connection: Connection, moved: Iterable[tuple[Place, str, str]]) -> None:
     """Count items in another status, and under the version that they were heard of from."""
-    moves = Counter((name, step, was, had, status, version) for (_, name, step, was, had), status, version in moved)
-    counts: Counter[tuple[str, int, str, str]] = Counter()
-    for (redrive_id, step, was, had, status, version), times in moves.items():
+    counts: Counter[Place] = Counter()
+    for ((redrive_id, step, was, had), status, version), times in Counter(moved).items():
         counts[redrive_id, step, was, had] -= times
         counts[redrive_id, step, status, version] += times
     tallies.add(connection, redrive_tally, [(*key, number) for key, number in counts.items() if number])

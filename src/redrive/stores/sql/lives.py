@@ -1,6 +1,7 @@
 """What state letters are in: the columns that change when they move."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from sqlalchemy import Connection, bindparam, update
 
@@ -20,13 +21,17 @@ def put(connection: Connection, lives: Iterable[tuple[int, Life]]) -> None:
     """Give the letters with these numbers a new life."""
     sent, moved = [], []
     for seq, life in lives:
-        row = (life.state.value, life.generation, life.version)
         if life.state is LetterState.REDRIVING:  # was not settled before: most indexes need not know
-            sent.append((seq, *row))
+            sent.append((seq, *_values(life)[1:]))
         else:
-            moved.append((seq, life.state.settled, *row))
+            moved.append((seq, *_values(life)))
     run_rows(connection, _SEND, ("at", *_SENT), sent)
     run_rows(connection, _MOVE, ("at", *_LIFE), moved)
+
+
+@lru_cache(maxsize=256)
+def _values(life: Life) -> tuple[bool, str, int, int]:
+    return life.state.settled, life.state.value, life.generation, life.version
 
 
 def put_news(connection: Connection, numbers: Iterable[tuple[int, int]]) -> None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from operator import itemgetter
+from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from redrive.stores.sql.types import read_json
 _OWN_NAMES = {"group": "grp", "generation": "died_in"}
 _HOT = [field.name for field in fields(DeadLetter) if _OWN_NAMES.get(field.name, field.name) in letter.c]
 _COLD = [field.name for field in fields(DeadLetter) if field.name in letter_body.c]
+_REASON = _HOT.index("reason")
 _PLAIN = [name for name in _COLD if name not in ("attempts", "headers", "context")]
 _LISTED = [field.name for field in fields(LetterRow) if field.name != "life"]
 
@@ -37,6 +39,8 @@ LISTED: list[ColumnElement[Any]] = [
 Values = dict[str, Any]
 Column = Sequence[Any]
 
+_texts_in_pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
+
 _hot: Callable[[Values], tuple[Any, ...]] = itemgetter(*_HOT)
 _plain: Callable[[Values], tuple[Any, ...]] = itemgetter(*_PLAIN)
 
@@ -44,8 +48,9 @@ _plain: Callable[[Values], tuple[Any, ...]] = itemgetter(*_PLAIN)
 def hot_columns(letters: Sequence[DeadLetter], lives: Sequence[Life]) -> list[Column]:
     """The columns of `letter`, named by `HOT`: all but the letters' numbers, those of their news and their notes."""
     states, generations, versions = zip(*lives, strict=True)
-    names = [state.value for state in states]
-    return [names, [state in SETTLED for state in states], generations, versions, *_columns(letters, _hot)]
+    columns = _columns(letters, _hot)
+    columns[_REASON] = _plainly(columns[_REASON])
+    return [_plainly(states), [state in SETTLED for state in states], generations, versions, *columns]
 
 
 def cold_columns(letters: Sequence[DeadLetter]) -> list[Column]:
@@ -58,6 +63,11 @@ def cold_columns(letters: Sequence[DeadLetter]) -> list[Column]:
 
 def _columns(letters: Sequence[DeadLetter], said: Callable[[Values], Sequence[Any]]) -> list[Column]:
     return [*zip(*map(said, map(vars, letters)), strict=True)]
+
+
+def _plainly(names: Sequence[str]) -> list[str]:
+    """Texts, of members of an enum: a driver asks everything else how it is to be kept."""
+    return [*map(str.__str__, names)]
 
 
 def hot_values(told: DeadLetter, life: Life) -> Values:
@@ -103,8 +113,8 @@ def read_headers(kept: bytes | None) -> Headers:
     if kept is None:
         return ()
     try:
-        return from_pairs(msgspec.json.decode(kept))
-    except ValueError:  # it says what UTF-8 cannot
+        return tuple([(name, value.encode()) for name, value in _texts_in_pairs(kept)])
+    except ValueError:  # it says what UTF-8 cannot, or a value that is none
         return from_pairs(read_json(kept))
 
 
@@ -113,9 +123,15 @@ def to_headers(pairs: Any) -> Headers:
     return from_pairs(pairs)
 
 
+@lru_cache(maxsize=256)
+def life_of(state: str, generation: int, version: int) -> Life:
+    """What state a letter is in. Those of a batch have few lives: each is made once."""
+    return Life(STATES[state], generation, version)
+
+
 def to_life(row: RowMapping) -> Life:
-    """What state a letter is in."""
-    return Life(STATES[row["state"]], row["generation"], row["version"])
+    """The same, of a row."""
+    return life_of(row["state"], row["generation"], row["version"])
 
 
 def to_row(row: RowMapping) -> LetterRow:
@@ -134,6 +150,13 @@ STATES = {state.value: state for state in LetterState}
 SPOT = [letter.c[name] for name in ("queue", "state", "error_type", "reason", "fingerprint")]
 
 
-def spot_of(told: DeadLetter, life: Life) -> Spot:
-    """Where a letter is counted from now on."""
-    return Spot(told.queue, life.state, told.error_type, told.reason.value, told.fingerprint)
+Place = tuple[str, str, Reason, str]
+"""Where a letter is counted, whatever its state: queue, error type, reason, fingerprint."""
+
+place_of: Callable[[DeadLetter], Place] = attrgetter("queue", "error_type", "reason", "fingerprint")
+
+
+def spot_at(place: Place, state: LetterState) -> Spot:
+    """Where a letter of this place is counted in this state."""
+    queue, error_type, reason, fingerprint = place
+    return Spot(queue, state, error_type, reason.value, fingerprint)

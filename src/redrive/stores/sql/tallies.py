@@ -48,9 +48,10 @@ def next_numbers(connection: Connection, name: str, count: int) -> int:
 
 def _by_dimension(ledger: Ledger) -> Counter[tuple[str, datetime, str, str]]:
     counts: Counter[tuple[str, datetime, str, str]] = Counter()
-    for death, number in ledger.deaths.items():
-        for name in ("reason", "error_type", "error_code"):
-            counts[name, death.hour, getattr(death, name), death.queue] += number
+    for (hour, queue, reason, error_type, error_code), number in ledger.deaths.items():
+        counts["reason", hour, reason, queue] += number
+        counts["error_type", hour, error_type, queue] += number
+        counts["error_code", hour, error_code, queue] += number
     return counts
 
 
