@@ -32,7 +32,8 @@ _SHAPE: Final[dict[str, tuple[Any, ...]]] = {
     "attempts": (msgspec.Raw, msgspec.Raw(_EMPTY)),
     "context": (dict[str, Any], msgspec.field(default_factory=dict)),
 }
-_Document: Final = msgspec.defstruct("_Document", [(name, *kind) for name, kind in _SHAPE.items()], kw_only=True)
+_FIELDS: Final = [(name, *kind) for name, kind in _SHAPE.items()]
+_Document: Final = msgspec.defstruct("_Document", _FIELDS, kw_only=True, gc=False)
 _decode: Final = msgspec.json.Decoder(_Document).decode
 _instants: Final = attrgetter(*INSTANTS)
 _zone: Final = attrgetter("tzinfo")
