@@ -42,17 +42,24 @@ appender.c.name=C
 appender.c.layout.type=PatternLayout
 appender.c.layout.pattern=%d %p %c{1} %m%n
 """
+HURRIED: Final = (
+    "session.timeout.ms=6000&heartbeat.interval.ms=200&fetch.wait.max.ms=20"
+    "&topic.metadata.refresh.fast.interval.ms=20&reconnect.backoff.ms=20&reconnect.backoff.max.ms=500"
+)
 
 
 class KafkaServer(Server):
     """One broker that is its own controller. It keeps everything in its folder. Raises `Unavailable`."""
 
     patience = 180.0  # a virtual machine on a machine with much to do
+    heap = "512m"
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, *, controller: int | None = None
+    ) -> None:
         super().__init__(folder)
         self.port = free_port()
-        self._controller = free_port()
+        self._controller = controller or free_port()
         self._java = require(JAVA)
         self._jars = jars()
         self._properties = folder / "server.properties"
@@ -68,10 +75,7 @@ class KafkaServer(Server):
     @property
     def url(self) -> str:
         """Where a client finds it. Tests have less patience than production."""
-        return (
-            f"kafka://{self.address}?session.timeout.ms=6000&heartbeat.interval.ms=200&fetch.wait.max.ms=20"
-            "&topic.metadata.refresh.fast.interval.ms=20&reconnect.backoff.ms=20&reconnect.backoff.max.ms=500"
-        )
+        return f"kafka://{self.address}?{HURRIED}"
 
     def defaults(self) -> dict[str, str]:
         """Settings that a test may override: one node, and nothing is waited for without need."""
@@ -108,11 +112,24 @@ class KafkaServer(Server):
     def command(self) -> Sequence[str]:
         return self._run("kafka.Kafka", str(self._properties))
 
-    def start(self) -> None:
-        if not self._formatted:
-            self._format()
-        super().start()
+    def launch(self) -> None:
+        self.format()
+        super().launch()
+
+    def wait_until_ready(self) -> None:
+        super().wait_until_ready()
         roll.used("kafka", VERSION)
+
+    def format(self) -> None:
+        """Prepare its folder, unless that is done."""
+        if not self._formatted:
+            tool = ("kafka.tools.StorageTool", "format", *self.terms(), "-c", str(self._properties))
+            subprocess.run(self._run(*tool), check=True, cwd=self.folder, capture_output=True, timeout=PATIENCE)
+            self._formatted = True
+
+    def terms(self) -> Sequence[str]:
+        """Of which cluster it is to be."""
+        return ("--standalone", "-t", cluster_id())
 
     def is_ready(self) -> bool:
         """Whether it answers: nobody else can have its port, which it does not get twice."""
@@ -121,16 +138,11 @@ class KafkaServer(Server):
         except KafkaException:
             return False
 
-    def _format(self) -> None:
-        tool = ("kafka.tools.StorageTool", "format", "--standalone", "-t", _cluster_id(), "-c", str(self._properties))
-        subprocess.run(self._run(*tool), check=True, cwd=self.folder, capture_output=True, timeout=PATIENCE)
-        self._formatted = True
-
     def _run(self, *words: str) -> Sequence[str]:
         return (
             str(self._java),
             "-Xms128m",
-            "-Xmx512m",
+            f"-Xmx{self.heap}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
@@ -224,6 +236,7 @@ def _pom() -> str:
     )
 
 
-def _cluster_id() -> str:
+def cluster_id() -> str:
+    """A new one."""
     # One that begins with a dash would be taken for an option.
     return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=").replace("-", "A")

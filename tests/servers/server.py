@@ -61,6 +61,11 @@ class Server(ABC):
 
     def start(self) -> None:
         """Start, and wait until it is ready. Raises `StartFailed`."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start, and do not wait: for one that is ready only when others have come up too."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*dies_with_us(), *self.command()],
@@ -72,6 +77,9 @@ class Server(ABC):
                 start_new_session=True,  # a Ctrl-C is for the tests, which then stop it
             )
         RUNNING.append(self)
+
+    def wait_until_ready(self) -> None:
+        """Wait until it is ready, after `launch`. Raises `StartFailed`."""
         try:
             ready = f"{type(self).__name__} ready"
             until(lambda: self._has_ended() or self.is_ready(), what=ready, patience=self.patience)
