@@ -1,13 +1,19 @@
-"""How topics are begun."""
+"""How topics are begun, and what is asked of those that were just begun."""
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from redrive.brokers.kafka import codes
 from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.dlq_topic import DlqTopic
+from redrive.brokers.kafka.insisting import insist
+from redrive.brokers.kafka.positions import Positions
 from redrive.brokers.kafka.topics import Topics
+from redrive.core.errors import QueueNotFound
 
 
 class Admin:
@@ -39,3 +45,77 @@ def test_what_is_acknowledged_is_in_two_copies_where_there_are_three(
 
     assert new.replication_factor == copies
     assert new.config.get("min.insync.replicas") == wanted
+
+
+def unheard_of(code: int) -> KafkaException:
+    return KafkaException(KafkaError(code, "a broker that has not heard of it yet"))
+
+
+class Consumer:
+    """A client that is told at first that there is no such topic: one of several brokers knows it already."""
+
+    def __init__(self, code: int) -> None:
+        self.answers: list[Any] = [unheard_of(code)] * 3
+
+    def offsets_for_times(self, asked: list[TopicPartition], **_: object) -> list[TopicPartition]:
+        if self.answers:
+            raise self.answers.pop()
+        return asked
+
+    def list_topics(self, *_: object, **__: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("code", [codes.UNKNOWN_PARTITION, codes.UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART])
+def test_where_a_topic_begins_that_was_just_begun_is_asked_until_every_broker_has_heard_of_it(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions, consumer = Positions(Address.of("kafka://nowhere:1")), Consumer(code)
+    monkeypatch.setattr(positions, "_consumer", lambda *_, **__: consumer)
+
+    assert positions.starts([("orders", 0)]) == {("orders", 0): -2}
+    assert consumer.answers == []
+
+
+class Told:
+    """An administrator's client that hears at first that there is no such topic."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def describe_topics(self, *_: object, **__: object) -> dict[str, "Future[Any]"]:
+        return {"orders": self._answer()}
+
+    def describe_configs(self, wanted: list[Any], **_: object) -> dict[Any, "Future[Any]"]:
+        return {wanted[0]: self._answer()}
+
+    def _answer(self) -> "Future[Any]":
+        future, answer = Future[Any](), self.answers.pop(0)
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+        return future
+
+
+def topics_told(*answers: Any) -> Topics:
+    topics = Topics(Address.of("kafka://nowhere:1"), dlq=DlqTopic())
+    topics._client = Told(*answers)  # type: ignore[assignment]  # noqa: SLF001
+    return topics
+
+
+def test_what_a_topic_is_that_was_just_begun_is_asked_until_every_broker_has_heard_of_it() -> None:
+    unknown = unheard_of(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    assert topics_told(unknown, SimpleNamespace(topic_id="an id")).identity("orders") == "an id"
+    assert topics_told(unknown, {"retention.ms": SimpleNamespace(value="1")}).settings(["orders"]) == {
+        "orders": {"retention.ms": "1"}
+    }
+
+
+def test_a_topic_that_no_broker_ever_hears_of_is_not_there() -> None:
+    def ask() -> None:
+        raise unheard_of(codes.UNKNOWN_PARTITION)
+
+    with pytest.raises(QueueNotFound):
+        insist(ask, patience=0.0)

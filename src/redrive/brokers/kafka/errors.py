@@ -58,7 +58,9 @@ PASSING: Final = frozenset(
 )
 """What a cluster says for a moment after something was begun, or has changed its place."""
 
-_UNKNOWN: Final = frozenset({codes.UNKNOWN_TOPIC, codes.UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})
+UNKNOWN: Final = frozenset({codes.UNKNOWN_TOPIC, codes.UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})
+"""What a broker says of a topic that is not there, or that it has not heard of yet while others have."""
+
 _REFUSED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "the broker does not permit this to the user",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "the broker does not permit this group to the user",
@@ -90,7 +92,7 @@ def translate(error: BaseException) -> BaseException:
         return error
     code, text = found.code(), found.str()
     ours: BrokerError | ConfigError
-    if code in _UNKNOWN:
+    if code in UNKNOWN:
         ours = QueueNotFound(f"kafka: no topic of this name ({text})")
     elif code in _REFUSED:
         ours = BrokerError(f"kafka: {_REFUSED[code]} ({text})")

@@ -4,21 +4,17 @@ Asked by consumers: the client's administrator answers the same questions, and b
 does not answer it in time (librdkafka 2.16: an assertion, or memory that is freed twice).
 """
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from threading import RLock
-from typing import Final, TypeVar
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from redrive.brokers.kafka.address import Address
-from redrive.brokers.kafka.errors import PASSING, code_of, translate
+from redrive.brokers.kafka.insisting import IN_ALL, insist
 from redrive.brokers.kafka.record import Place
 
-T = TypeVar("T")
-
 _PATIENCE: Final = 10.0  # seconds for one answer
-_IN_ALL: Final = 30.0  # seconds for one that will come when something has passed
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _KEPT: Final = 8  # consumers, one for each group that was asked about lately
@@ -46,7 +42,7 @@ class Positions:
         return {place: offset for place, (offset, _) in self._ask("redrive..looks", asked).items()} if asked else {}
 
     def committed(
-        self, group: str, places: Iterable[Place], *, stable: bool = True, patience: float = _IN_ALL
+        self, group: str, places: Iterable[Place], *, stable: bool = True, patience: float = IN_ALL
     ) -> dict[Place, tuple[int, str]]:
         """Offsets and metadata that a group has committed; what has none is left out.
 
@@ -106,15 +102,3 @@ def _told(partitions: Iterable[TopicPartition]) -> dict[Place, tuple[int, str]]:
             raise KafkaException(each.error)
         found[each.topic, each.partition] = (each.offset, each.metadata or "")
     return found
-
-
-def insist(call: Callable[[], T], *, patience: float = _IN_ALL) -> T:
-    """The answer of a client, with our exceptions; asked again while the cluster says that this will pass."""
-    ends = time.monotonic() + patience
-    while True:
-        try:
-            return call()
-        except KafkaException as error:
-            if code_of(error) not in PASSING or time.monotonic() > ends:
-                raise translate(error) from error
-        time.sleep(0.01)

@@ -19,6 +19,7 @@ from redrive.brokers.kafka import codes, lane
 from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.dlq_topic import LARGEST, ROOM, DlqTopic
 from redrive.brokers.kafka.errors import code_of, translate
+from redrive.brokers.kafka.insisting import NEWS, insist
 from redrive.brokers.kafka.names import ALIVE, ALWAYS_THERE, LEDGER, is_private, lane_of
 from redrive.brokers.kafka.record import Place
 from redrive.core.errors import BrokerUnavailable, QueueNotFound
@@ -114,9 +115,12 @@ class Topics:
         return self._appeared(name)
 
     def identity(self, topic: str) -> str:
-        """The id that Kafka gave to this life of a topic."""
-        futures = ask(lambda: self.admin.describe_topics(TopicCollection([topic]), request_timeout=PATIENCE))
-        return str(result_of(futures[topic]).topic_id)
+        """The id that Kafka gave to this life of a topic that is there."""
+        wanted = TopicCollection([topic])
+        return insist(
+            lambda: str(self.admin.describe_topics(wanted, request_timeout=PATIENCE)[topic].result().topic_id),
+            patience=NEWS,
+        )
 
     def ask_identity(self, topic: str, then: Callable[[str], object]) -> None:
         """The same, told to `then` by a thread of the client's, if the cluster answers. Does not block."""
@@ -136,13 +140,17 @@ class Topics:
                 result_of(future)
 
     def settings(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The settings of topics."""
+        """The settings of topics that are there."""
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        futures = ask(lambda: self.admin.describe_configs(resources, request_timeout=PATIENCE)) if resources else {}
-        return {
-            resource.name: {name: entry.value for name, entry in result_of(future).items()}
-            for resource, future in futures.items()
-        }
+
+        def look() -> dict[str, dict[str, str]]:
+            futures = self.admin.describe_configs(resources, request_timeout=PATIENCE) if resources else {}
+            return {
+                resource.name: {name: entry.value for name, entry in future.result().items()}
+                for resource, future in futures.items()
+            }
+
+        return insist(look, patience=NEWS)
 
     def described(self) -> Mapping[str, Any]:
         """Every topic, with its partitions and their copies."""
