@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError
 ALL_BROKERS_DOWN: Final = KafkaError._ALL_BROKERS_DOWN
 ASSIGNMENT_LOST: Final = KafkaError._ASSIGNMENT_LOST
 AUTHENTICATION: Final = KafkaError._AUTHENTICATION
+DESTROY_BROKER: Final = KafkaError._DESTROY_BROKER
 FATAL: Final = KafkaError._FATAL
 FENCED: Final = KafkaError._FENCED
 INVALID_ARG: Final = KafkaError._INVALID_ARG

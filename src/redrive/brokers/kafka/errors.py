@@ -9,6 +9,7 @@ from redrive.core.errors import BrokerError, BrokerUnavailable, ConfigError, Que
 
 _FOR_NOW: Final = frozenset(
     {
+        codes.DESTROY_BROKER,
         codes.TRANSPORT,
         codes.ALL_BROKERS_DOWN,
         codes.TIMED_OUT,
@@ -38,6 +39,7 @@ _FOR_NOW: Final = frozenset(
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.NOT_COORDINATOR,
         KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError.CONCURRENT_TRANSACTIONS,
         KafkaError.INVALID_PRODUCER_EPOCH,
         KafkaError.PRODUCER_FENCED,
@@ -52,11 +54,15 @@ PASSING: Final = frozenset(
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.NOT_COORDINATOR,
         KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
     }
 )
 """What a cluster says for a moment after something was begun, or has changed its place."""
+
+GONE: Final = frozenset({codes.TIMED_OUT, codes.TRANSPORT, codes.DESTROY_BROKER})
+"""What a client says of a broker that does not answer any more. Another one may have taken its place."""
 
 UNKNOWN: Final = frozenset({codes.UNKNOWN_TOPIC, codes.UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})
 """What a broker says of a topic that is not there, or that it has not heard of yet while others have."""

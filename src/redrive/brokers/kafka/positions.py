@@ -11,10 +11,12 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from redrive.brokers.kafka.address import Address
-from redrive.brokers.kafka.insisting import IN_ALL, insist
+from redrive.brokers.kafka.errors import GONE, PASSING
+from redrive.brokers.kafka.insisting import IN_ALL, ask, insist
 from redrive.brokers.kafka.record import Place
 
-_PATIENCE: Final = 10.0  # seconds for one answer
+_PATIENCE: Final = 5.0  # seconds for one answer; a leader that is gone is waited for so long
+_IN_PLACE: Final = 10.0  # seconds for the cluster to say who leads now
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _KEPT: Final = 8  # consumers, one for each group that was asked about lately
@@ -78,11 +80,12 @@ class Positions:
             try:
                 return _told(consumer.offsets_for_times(asked, timeout=_PATIENCE))
             except KafkaException:
-                for topic in {each.topic for each in asked}:  # a leader may have changed: it does not ask by itself
-                    consumer.list_topics(topic, timeout=_PATIENCE)
+                # A leader may have changed, or be gone: it does not ask by itself.
+                topics = {each.topic for each in asked}
+                ask(lambda: [consumer.list_topics(topic, timeout=_IN_PLACE) for topic in topics])
                 raise
 
-        return insist(look)
+        return insist(look, passing=PASSING | GONE)
 
     def _consumer(self, group: str, *, stable: bool) -> Consumer:
         key = (group, stable)

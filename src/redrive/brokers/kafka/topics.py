@@ -19,7 +19,7 @@ from redrive.brokers.kafka import codes, lane
 from redrive.brokers.kafka.address import Address
 from redrive.brokers.kafka.dlq_topic import LARGEST, ROOM, DlqTopic
 from redrive.brokers.kafka.errors import code_of, translate
-from redrive.brokers.kafka.insisting import NEWS, insist
+from redrive.brokers.kafka.insisting import NEWS, ask, insist
 from redrive.brokers.kafka.names import ALIVE, ALWAYS_THERE, LEDGER, is_private, lane_of
 from redrive.brokers.kafka.record import Place
 from redrive.core.errors import BrokerUnavailable, QueueNotFound
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 PATIENCE: Final = 10.0  # seconds for an answer of the cluster
 REPLICATION: Final = 3
+_ANSWER: Final = 3.0  # seconds for one that another broker could give as well
 _MUCH_TIME: Final = 300.0
 _KNOWN_FOR: Final = 30.0  # seconds
 _MONTH: Final = 30 * 24 * 3600 * 1000
@@ -117,9 +118,8 @@ class Topics:
     def identity(self, topic: str) -> str:
         """The id that Kafka gave to this life of a topic that is there."""
         wanted = TopicCollection([topic])
-        return insist(
-            lambda: str(self.admin.describe_topics(wanted, request_timeout=PATIENCE)[topic].result().topic_id),
-            patience=NEWS,
+        return self._found(
+            lambda: str(self.admin.describe_topics(wanted, request_timeout=_ANSWER)[topic].result().topic_id)
         )
 
     def ask_identity(self, topic: str, then: Callable[[str], object]) -> None:
@@ -144,13 +144,13 @@ class Topics:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
 
         def look() -> dict[str, dict[str, str]]:
-            futures = self.admin.describe_configs(resources, request_timeout=PATIENCE) if resources else {}
+            futures = self.admin.describe_configs(resources, request_timeout=_ANSWER) if resources else {}
             return {
                 resource.name: {name: entry.value for name, entry in future.result().items()}
                 for resource, future in futures.items()
             }
 
-        return insist(look, patience=NEWS)
+        return self._found(look)
 
     def described(self) -> Mapping[str, Any]:
         """Every topic, with its partitions and their copies."""
@@ -174,6 +174,20 @@ class Topics:
             raise translate(error if self._trouble is None else KafkaException(self._trouble)) from error
         finally:
             admin.poll(0)
+
+    def _found(self, look: Callable[[], T]) -> T:
+        """The answer about topics that are there. The client asks one broker only, which may be gone by now.
+
+        It does not look for another one by itself.
+        """
+        ends = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return insist(look, patience=NEWS)
+            except BrokerUnavailable:
+                if time.monotonic() > ends:
+                    raise
+                self._metadata(ALWAYS_THERE)
 
     def _hear(self, error: KafkaError) -> None:
         if error.code() != codes.ALL_BROKERS_DOWN:
@@ -234,14 +248,6 @@ class Topics:
 def safe_with(copies: int) -> dict[str, str]:
     """With three copies or more, what is acknowledged is in two of them, and writing goes on without one broker."""
     return {"min.insync.replicas": "2"} if copies >= REPLICATION else {}
-
-
-def ask(call: Callable[[], T]) -> T:
-    """The answer of the client, with our exceptions."""
-    try:
-        return call()
-    except KafkaException as error:
-        raise translate(error) from error
 
 
 def result_of(future: Any) -> Any:
