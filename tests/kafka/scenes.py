@@ -23,10 +23,10 @@ def server_of(url: str) -> str:
     return url.partition("://")[2].partition("?")[0]
 
 
-def begin_topic(url: str, name: str, partitions: int = 1, /, **settings: str) -> None:
+def begin_topic(url: str, name: str, partitions: int = 1, copies: int = 1, /, **settings: str) -> None:
     """What an administrator does."""
     admin = AdminClient({"bootstrap.servers": server_of(url)})
-    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
+    admin.create_topics([NewTopic(name, partitions, copies, config=settings)])[name].result(30)
 
 
 def begin_again(url: str, name: str) -> None:
