@@ -42,8 +42,8 @@ fmt: setup ## Format the code and mend what can be mended by machine
 crash: setup ## Kill workers for a long time and account for every message
 	@$(BIN)/python -m tests.crash $(ARGS)
 
-crash-kafka: setup ## Kill workers and the broker on Kafka: the short form, and its planted bugs
-	@REDRIVE_CRASH_KAFKA=1 $(BIN)/python -m pytest tests/crash/test_kafka.py tests/crash/test_kafka_controls.py $(ARGS)
+crash-kafka: setup ## Kill workers and brokers on Kafka, on one and on three: the short form, and its planted bugs
+	@REDRIVE_CRASH_KAFKA=1 $(BIN)/python -m pytest tests/crash/test_kafka.py tests/crash/test_kafka_cluster.py tests/crash/test_kafka_controls.py $(ARGS)
 
 crash-nats: setup ## Kill workers and the server on NATS: the short form, and its planted bugs
 	@REDRIVE_CRASH_NATS=1 $(BIN)/python -m pytest tests/crash/test_nats.py tests/crash/test_nats_controls.py tests/properties/test_subscription_machine.py $(ARGS)

@@ -36,3 +36,4 @@ class Adapter:
     leaks: Callable[[], Sequence[str]] = _nothing
     by_key: bool = False
     quiet: float = 0.0
+    comes_back: bool = False

@@ -53,8 +53,8 @@ def kafka(folder: Path) -> Iterator[Adapter]:
             faults={
                 "SIGKILL of the broker": lambda: _kill(server, turn),
                 "SIGSTOP of the broker beyond every lease": lambda: _stop(server, turn),
-                "forced rebalances": lambda: _disturb(server),
-                "more forced rebalances": lambda: _disturb(server),
+                "forced rebalances": lambda: disturb(server.address),
+                "more forced rebalances": lambda: disturb(server.address),
             },
             leaks=lambda: leaks_of(url),
         )
@@ -73,18 +73,18 @@ def _stop(server: KafkaServer, turn: Lock) -> None:
         server.resume()
 
 
-def _disturb(server: KafkaServer) -> None:
+def disturb(address: str) -> None:
     """Join every group for a moment, again and again, and take partitions away from those who work on them."""
     for _ in range(VISITS):
-        _visit(server)
+        _visit(address)
         time.sleep(VISIT)
 
 
-def _visit(server: KafkaServer) -> None:
+def _visit(address: str) -> None:
     members = []
     for name, topic in [(queue, topic) for queue in QUEUES for topic in (queue, lane_of(queue, GROUP))]:
         settings = {
-            "bootstrap.servers": server.address,
+            "bootstrap.servers": address,
             "group.id": group_reading(topic, queue=name, group=GROUP),
             "partition.assignment.strategy": "cooperative-sticky",
             "enable.auto.commit": False,

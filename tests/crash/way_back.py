@@ -9,11 +9,14 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from redrive.cli.output import Exit
 from redrive.clock import SystemClock
+from redrive.core.errors import BrokerUnavailable
 from redrive.core.message import Message
 from redrive.core.ports import Broker
 from redrive.core.ports.store import Store
@@ -102,7 +105,7 @@ class WayBack:
         """Kill one collector after the other at its work, then let the last one end."""
         for due in self._dues(self._site.scenario.kills):
             await self._kill_at(self._collected, due, kind="SIGKILL of the collector", within=INSTANT)
-        await self._ended(self._troupe.start("way_back_redriver"))
+        await self._end_of_redriver()
 
     async def begin(self) -> Redrive:
         """Begin the redrive of all letters, and let a fixed worker wait for them."""
@@ -127,19 +130,27 @@ class WayBack:
         await self._dismiss(await working)  # whoever follows must send again, and not be spared it by an answer
         for point in points:
             self._site.points.arm(point)
-            await self._ended(self._troupe.start("way_back_redriver"))
+            await self._end_of_redriver()
         self._site.points.disarm()
-        last = self._troupe.start("way_back_redriver")
+        last = asyncio.create_task(self._end_of_redriver())
         await _until(lambda: self._is_recorded(redrive))
         worker = self._troupe.start("way_back_app")
-        await self._ended(last)
+        status = await last
         await self._dismiss(worker)
         state = (await self._store.redrive(redrive.redrive_id)).state
         return [
-            *([] if last.returncode == 0 else [f"the last redriver ended with status {last.returncode}"]),
+            *([] if status == 0 else [f"the last redriver ended with status {status}"]),
             *([] if worker.returncode == 0 else [f"the worker ended with status {worker.returncode}"]),
             *([] if state is RedriveState.DONE else [f"the redrive is {state}"]),
         ]
+
+    async def _end_of_redriver(self) -> int | None:
+        """Let who collects and redrives come to its end; return its status."""
+        while True:
+            process = self._troupe.start("way_back_redriver")
+            await self._ended(process)
+            if not self._adapter.comes_back or process.returncode != Exit.UNAVAILABLE:
+                return process.returncode
 
     async def _is_drained(self) -> bool:
         depth = await self._broker.depth(RETURNS, group=GROUP)
@@ -245,7 +256,10 @@ class WayBack:
 async def _until(is_so: Callable[[], Awaitable[bool]]) -> None:
     """Return when it is so, or when the time is over: what is unfinished then, the checker will count."""
     end = time.monotonic() + LIMIT
-    while not await is_so() and time.monotonic() < end:  # noqa: ASYNC110 - another process's event
+    while time.monotonic() < end:
+        with suppress(BrokerUnavailable):  # one that was struck says nothing for a while
+            if await is_so():
+                return
         await asyncio.sleep(LOOK)
 
 

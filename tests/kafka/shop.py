@@ -1,6 +1,7 @@
 """An app with one consumer, and an account of everything that was sent to it."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Shop:
         self.sent: set[bytes] = set()
         self.unsure: set[bytes] = set()
         self.done = Counter[bytes]()
+        self.longest = 0.0  # seconds from one success to the next
+        self._last = 0.0
         self._queue = queue
         self._closing = False
         self.app.consumer(queue, retry=[0, 0.1], concurrency=8, breaker=None)(self.handle)
@@ -57,6 +60,9 @@ class Shop:
         if body.startswith(b"fails") and delivery.attempt == 1:
             raise ValueError("not yet")
         self.done[body] += 1
+        now = time.monotonic()
+        self.longest = max(self.longest, now - (self._last or now))
+        self._last = now
 
     async def publish(self, most: int) -> None:
         """Up to so many messages, until somebody says that it is enough."""
@@ -119,7 +125,8 @@ class Shop:
         again = self.done.total() - len(self.done)
         return Account(
             {name: bodies for name, bodies in found.items() if bodies},
-            f"{len(self.sent)} sent, {len(self.unsure)} of unknown fate, {len(dead)} dead, {again} done again",
+            f"{len(self.sent)} sent, {len(self.unsure)} of unknown fate, {len(dead)} dead, {again} done again,"
+            f" {self.longest:.0f} s without a success",
         )
 
 
