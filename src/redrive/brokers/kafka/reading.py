@@ -15,7 +15,6 @@ from redrive.core.message import RESERVED_PREFIX, Headers
 
 _partition: Final[Any] = ClientMessage.partition  # of what is a message, they are known
 _offset: Final[Any] = ClientMessage.offset
-_NONE: Final = type(None)
 
 Reader: TypeAlias = Callable[[Any, Share, int], Entry]
 """Makes an entry of a client's message at an offset of a share."""
@@ -37,13 +36,9 @@ def reader_of(topic: str, *, queue: str) -> Reader:
 
 def parted(found: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     """Messages, and what is none: the client also tells of errors, and of the end of a partition."""
-    kinds = [*map(type, map(ClientMessage.error, found))]  # an error cannot be compared with None
-    if kinds.count(_NONE) == len(kinds):
+    if not any(map(ClientMessage.error, found)):
         return found, ()
-    return (
-        [each for each, kind in zip(found, kinds, strict=True) if kind is _NONE],
-        [each for each, kind in zip(found, kinds, strict=True) if kind is not _NONE],
-    )
+    return [each for each in found if each.error() is None], [each for each in found if each.error() is not None]
 
 
 def partitions_of(messages: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
