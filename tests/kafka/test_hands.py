@@ -324,3 +324,43 @@ def test_a_delivery_of_a_row_is_the_same_whenever_somebody_asks_for_it() -> None
     assert row.deliveries()[1] is second
     assert row.from_(1).first(2).deliveries()[0] is second
     assert row.delivery(3) is row.deliveries()[3]
+
+
+def test_what_was_redriven_by_hand_before_it_was_handed_out_is_left_out_of_its_row() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, *[None] * 4))
+    (handful,) = chosen(hands)
+    hands.let_go({handful: [1]})
+    handed = handed_out(hands.hand_out([handful], lease=LEASE), "shop", now=NOW)
+
+    assert [each.message.id for each in handed] == ["orders-0-0", "orders-0-2", "orders-0-3"]
+    assert offsets([each.token for each in handed]) == [0, 2, 3]
+
+
+def test_who_ends_too_late_does_not_free_a_key_that_somebody_else_holds() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, b"a", b"b"))
+    late = by_handful(taken(hands))
+    hands.leave([HERE])
+    again = Share(HERE, Window(0))
+    hands.come([again])
+    hands.ready.append(stretch(again, 0, b"a", b"b"))
+    hands.ready.append(stretch(again, 2, b"a"))
+    assert offsets(taken(hands)) == [0, 1]
+    hands.let_go(late)
+
+    assert taken(hands) == []
+
+
+def test_a_few_slow_messages_do_not_keep_the_others_of_their_stretch() -> None:
+    hands, (share,) = holding(HERE)
+    hands.ready.append(stretch(share, 0, *[None] * 100))
+    (row,) = rows(hands, 100).rows
+    handful = row.delivery(0).token[0]
+    found = by_row([row.from_(2)])
+    assert found is not None
+    hands.let_go(found)
+
+    assert isinstance(handful.held, dict)
+    assert hands.in_hand == {share: [0, 1]}
+    assert hands.hold_all(by_handful([row.delivery(0).token, row.delivery(1).token]))

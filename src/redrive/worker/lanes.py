@@ -47,11 +47,17 @@ class Lane:
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.deliveries: tuple[Delivery, ...] = ()
-        self.run: Run | None = None  # of messages that are still in the first of the rows
+        self.run: Run | None = None
         self.lost: set[int] = set()  # by id(): which of its deliveries have passed to somebody else
         self.began = 0.0
         self.waiting = False
         self.cut: Cut | None = None
+
+    @property
+    def in_hand(self) -> Sequence[Delivery]:
+        """What runs here, or would in this run."""
+        run = self.run
+        return self.deliveries if run is None else [*self.deliveries, *run.deliveries]
 
     def cancel(self, why: Cut) -> bool:
         """Cancel what runs here; the lane itself goes on. False if there is nothing, or somebody else was quicker."""
@@ -82,6 +88,7 @@ class Lanes:
         self._by_row = None if isinstance(runner, BatchRunner) else runner.by_row
         self._buffer: deque[Delivery] = deque()
         self._rows: deque[Row] = deque()
+        self._rows_next = True  # by turns with the buffer
         self._low = 0
         self._resting: list[asyncio.Future[None]] = []
         self._lanes = [Lane() for _ in range(concurrency)]
@@ -153,7 +160,7 @@ class Lanes:
 
     def in_hand(self) -> list[Delivery]:
         """Everything buffered or running. May be called from another thread."""
-        running = [delivery for lane in self._lanes for delivery in lane.deliveries]
+        running = [delivery for lane in self._lanes for delivery in lane.in_hand]
         return [*running, *self._not_started()]
 
     def drop(self, lost: set[int]) -> list[Delivery]:
@@ -244,10 +251,11 @@ class Lanes:
                 lane.deliveries = ()
                 await self._rest()
             began, before = time.monotonic(), self.started
-            if buffer or self._by_row is None:
-                waiting = runner.run(buffer, lane, began + TURN)
-            else:
+            if self._by_row is not None and rows and (self._rows_next or not buffer):
                 waiting = self._by_row.run(rows, lane, began + TURN)
+            else:
+                waiting = runner.run(buffer, lane, began + TURN)
+            self._rows_next = not self._rows_next
             started = self.started - before
             if started > 1 or waiting is None:
                 began = self._share(began, started, waits=waiting is not None)

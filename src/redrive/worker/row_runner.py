@@ -28,38 +28,43 @@ class RowRunner:
         Returns what to await for one that has to; None when the rows are at their end or the time (monotonic) is over.
         """
         while rows:
-            hand.deliveries = ()
-            hand.run = run = Run(rows[0])
-            context = copy_context()
+            row = rows[0]
+            hand.deliveries, hand.run = (), Run(row)
+            rows.popleft()  # what it may go through is in hand all the time, in one place or the other
+            run, context = hand.run, copy_context()
             work = run.through(self._begin, context, until)
             try:
                 waiting_for = context.run(work.send, None)
             except StopIteration as end:
                 failed: Failed = end.value
-                self._finish(rows, run, well=run.begun - (failed is not None))
-                hand.run = None
-                if failed is not None:
+                apart = self._share_out(row, run, rows, hand, with_one_apart=failed is not None)
+                if failed is not None and apart is not None:
                     error, took = failed
-                    self._ended(self._outcomes.failure(run.current, error, took=took))
+                    self._ended(self._outcomes.failure(apart, error, took=took))
             else:
+                self._share_out(row, run, rows, hand, with_one_apart=True)
                 run.end_here()
-                hand.deliveries = (run.current,)
-                self._finish(rows, run, well=run.begun - 1)
-                hand.run = None
                 return self._wait(run.current, drive(work, context, waiting_for))
             if time.monotonic() > until:
                 return None
         return None
 
-    def _finish(self, rows: deque[Row], run: Run, *, well: int) -> None:
-        """Those that have begun leave the rows; so many of them went well."""
+    def _share_out(self, row: Row, run: Run, rows: deque[Row], hand: Hand, *, with_one_apart: bool) -> Delivery | None:
+        """Where the messages of a run go from there: those that went well are to be settled, the others wait again.
+
+        The one apart, whose handler was the last that began, is in hand from now on; it is returned.
+        """
+        well, apart = run.begun, None
+        if with_one_apart:
+            well, apart = well - 1, run.current
+            hand.deliveries = (apart,)
         if well:
             self._outcomes.untold += well
-            self._ended(run.row.first(well))
-        if run.begun < run.row.size:
-            rows[0] = run.row.from_(run.begun)
-        else:
-            rows.popleft()
+            self._ended(row.first(well))
+        if run.begun < row.size:
+            rows.appendleft(row.from_(run.begun))
+        hand.run = None
+        return apart
 
     async def _wait(self, delivery: Delivery, work: Awaitable[Failed]) -> Ended:
         failed = await work

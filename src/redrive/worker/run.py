@@ -7,7 +7,7 @@ from operator import length_hint
 from typing import Any, TypeAlias
 
 from redrive.core.delivery import Delivery
-from redrive.core.row import Row
+from redrive.core.row import Made, Row
 
 ByBody: TypeAlias = Callable[[bytes], Coroutine[Any, Any, Any]]
 Failed: TypeAlias = tuple[BaseException, float] | None
@@ -17,26 +17,34 @@ Failed: TypeAlias = tuple[BaseException, float] | None
 class Run:
     """Handlers that run one after the other, in one coroutine and, while none of them changes it, one context."""
 
-    __slots__ = ("_bodies", "_left", "row")
+    __slots__ = ("_begun", "_bodies", "_current", "_left", "_row")
 
     def __init__(self, row: Row) -> None:
-        self.row = row
+        self._row = row
         self._bodies = row.bodies
         self._left = iter(self._bodies)
+        self._begun = 0
+        self._current: Delivery | None = None
 
     @property
     def begun(self) -> int:
         """How many have begun."""
-        return len(self._bodies) - length_hint(self._left)
+        return self._begun or len(self._bodies) - length_hint(self._left)
 
     @property
     def current(self) -> Delivery:
         """The one that runs."""
-        return self.row.delivery(self.begun - 1)
+        return self._current or self._row.delivery(self.begun - 1)
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """All that this run may go through."""
+        return self._row.deliveries()
 
     async def through(self, begin: ByBody, context: Context, until: float) -> Failed:
         """Run the handler on each, until one fails, the time is over, or one has changed the context."""
         clock, clean = time.monotonic, context.copy()
+        given = [*clean.items()]
         began = clock()
         for body in self._left:
             try:
@@ -51,8 +59,13 @@ class Run:
                     return None
             except Exception:  # noqa: BLE001 - somebody has, and values of the user's own do not let themselves compare
                 return None
+            for name, value in given:
+                if context[name] is not value:  # equal, but another one
+                    return None
         return None
 
     def end_here(self) -> None:
-        """Begin no further one: the one that runs has to wait, and others go on meanwhile."""
-        del self._bodies[self.begun :]
+        """Begin no further one: the one that runs has to wait. From now on it keeps nothing of the others."""
+        self._current, self._begun = self.current, self.begun
+        self._row = Row(Made([self._current]), 0, 1)
+        self._bodies.clear()

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,8 +16,12 @@ from redrive.core.event import BatchSettled, ConsumerPaused, DeliveryLost, Event
 from redrive.core.message import Message
 from redrive.core.outcome import GiveUp
 from redrive.core.row import InRows, in_rows
-from redrive.testing import run
+from redrive.testing import ManualClock, run
 from redrive.worker.current import current_delivery
+from redrive.worker.lanes import Lanes
+from redrive.worker.payload import read_signature
+from redrive.worker.run import Run
+from redrive.worker.runner import AsyncRunner, Deadline
 
 WHO: ContextVar[object] = ContextVar("who")
 
@@ -347,3 +352,131 @@ def test_what_may_expire_is_in_no_row() -> None:
     one = Delivery(Message("1", "orders", b"", expires_at=now), "shop", now)
 
     assert in_rows([one]) == [one]
+
+
+async def test_an_equal_value_of_another_message_is_not_seen_either() -> None:
+    given: list[str] = []
+    seen: list[bool] = []
+    WHO.set(given)
+
+    async def handle(body: bytes) -> None:
+        seen.append(WHO.get() is given)
+        WHO.set([])
+
+    await worked(handle, *numbers(3))
+
+    assert seen == [True] * 3
+
+
+async def test_while_a_failure_is_judged_it_is_known_whose_it_is() -> None:
+    asked: list[bytes | None] = []
+
+    class Asking(Exception):
+        def __str__(self) -> str:
+            delivery = current_delivery()
+            asked.append(delivery and delivery.message.body)
+            return "no"
+
+    async def handle(body: bytes) -> None:
+        if body == b"1":
+            raise Asking
+
+    shop = await worked(handle, *numbers(3), retry=0)
+
+    assert {*asked} == {b"1"}
+    assert (shop.acked, shop.dead) == (2, 1)
+
+
+class Bench:
+    """Lanes with what they need around them, one of them at work."""
+
+    tracing = None
+    plain = minds_failures_only = True
+    has_budget = False
+    untold = 0
+
+    def __init__(self, handler: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+        self.ended: list[object] = []
+        self.hungry = asyncio.Event()
+        runner = AsyncRunner(
+            handler,
+            signature=read_signature(handler),
+            outcomes=self,  # type: ignore[arg-type]
+            deadline=Deadline(ManualClock(), None, wanted=False),
+            ended=self.ended.append,
+        )
+        self.lanes = Lanes(
+            runner,
+            outcomes=self,  # type: ignore[arg-type]
+            settler=self,  # type: ignore[arg-type]
+            concurrency=1,
+            hungry=self.hungry.set,
+        )
+
+    def kick(self) -> None: ...
+
+    def ran(self, _: object) -> None: ...
+
+
+def delivery(body: bytes, **past: Any) -> Delivery:
+    return Delivery(Message("", "orders", body), "shop", datetime(2026, 3, 1, tzinfo=UTC), **past)
+
+
+async def test_rows_and_what_is_tried_again_take_turns_however_much_there_is_of_the_other() -> None:
+    runs: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        time.sleep(0.0005)  # noqa: ASYNC251 - so that a turn ends before the messages do
+        runs.append(body)
+
+    bench = Bench(handle)
+    bench.lanes.open()
+    bench.lanes.feed([delivery(b"again", failures=1)] * 100)
+    bench.lanes.feed(in_rows([delivery(b"new")] * 100))
+    await bench.lanes.quiet()
+    turns = [kind for kind, _ in groupby(runs)]
+    await bench.lanes.close()
+
+    assert runs.count(b"new") == runs.count(b"again") == 100
+    assert len(turns) > 4
+
+
+async def test_what_a_handler_takes_back_itself_does_not_run_and_no_lane_stumbles(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    runs: list[bytes] = []
+    taken: list[Delivery] = []
+
+    async def handle(body: bytes) -> None:
+        runs.append(body)
+        if body == b"1":
+            taken.extend(bench.lanes.take_back())
+
+    bench = Bench(handle)
+    bench.lanes.open()
+    for first in (0, 10):
+        bench.lanes.feed(in_rows([delivery(b"%d" % number) for number in range(first, first + 3)]))
+    await bench.lanes.quiet()
+    await bench.lanes.close()
+
+    assert runs == numbers(3)
+    assert [each.message.body for each in taken] == [b"10", b"11", b"12"]
+    assert not caplog.records
+
+
+def test_one_that_waits_keeps_nothing_of_the_others() -> None:
+    async def handle(body: bytes) -> None:
+        if body == b"1":
+            await asyncio.sleep(0)
+
+    (row,) = in_rows([delivery(body) for body in numbers(4)]).rows  # type: ignore[attr-defined]
+    run_, context = Run(row), copy_context()
+    work = run_.through(handle, context, float("inf"))
+    context.run(work.send, None)
+    assert (run_.begun, run_.deliveries) == (2, row.deliveries())
+    run_.end_here()
+
+    assert (run_.begun, run_.deliveries) == (2, [row.delivery(1)])
+    assert run_.current is row.delivery(1)
+    with pytest.raises(StopIteration):
+        context.run(work.send, None)

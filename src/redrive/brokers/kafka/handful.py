@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from redrive.brokers.kafka.bundle import StretchInHand
 from redrive.brokers.kafka.entry import Entry, Lease
@@ -13,6 +13,8 @@ from redrive.brokers.kafka.window import row_of
 from redrive.core.delivery import Delivery
 from redrive.core.outcome import DONE, Settled
 from redrive.core.row import InRows, Row
+
+_MUCH: Final = 8
 
 
 class Handful:
@@ -70,7 +72,10 @@ class Handful:
         """These are no longer in hand; the keys of those that have one."""
         held = self.held
         if isinstance(held, Span):
-            return held.leave(row_of(offsets))
+            keys = held.leave(row_of(offsets))
+            if len(held) * _MUCH < held.stretch.size:  # a few slow ones do not keep the bodies of all others
+                self.held = {offset: self.entry(offset) for offset in held}
+            return keys
         return [ended.message.key for offset in offsets if (ended := held.pop(offset, None)) is not None]
 
     def answer(self, offset: int) -> Settled | None:
@@ -89,17 +94,23 @@ class Handful:
         return [self.entry(offset).delivery(group, now=now, token=(self, offset)) for offset in self.held]
 
     def row(self, group: str, *, now: datetime) -> Row | None:
-        """What a worker gets of a stretch, all of which is in hand."""
-        if not isinstance(self.held, Span):
+        """What a worker gets of a stretch, if all of it is in hand."""
+        if not isinstance(self.held, Span) or len(self.held) < self.held.stretch.size:
             return None
         return Row(StretchInHand(self, self.held.stretch, group, now), 0, len(self.held))
 
 
 def handed_out(handfuls: Sequence[Handful], group: str, *, now: datetime) -> InRows:
     """What a worker gets: in rows what nothing has happened to but that it was read."""
-    rows = [row for handful in handfuls if (row := handful.row(group, now=now)) is not None]
-    single = [handful for handful in handfuls if not isinstance(handful.held, Span)]
-    return InRows(rows, [each for handful in single for each in handful.deliveries(group, now=now)])
+    rows: list[Row] = []
+    single: list[Delivery] = []
+    for handful in handfuls:
+        row = handful.row(group, now=now)
+        if row is None:
+            single += handful.deliveries(group, now=now)
+        else:
+            rows.append(row)
+    return InRows(rows, single)
 
 
 Token: TypeAlias = tuple[Handful, int]

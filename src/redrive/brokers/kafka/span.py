@@ -42,10 +42,12 @@ class Span(Mapping[int, Message]):
 
     def leave(self, offsets: Sequence[int]) -> Sequence[bytes | None]:
         """These are no longer in hand, if they were; their keys, if any message of the stretch has one."""
+        if not (isinstance(offsets, range) and self.has(offsets)):
+            offsets = [offset for offset in offsets if offset in self]
         if isinstance(offsets, range) and offsets.start == self._low and not self._gone:
             self._low = offsets.stop
         else:
-            self._gone.update(offset for offset in offsets if offset in self)
+            self._gone.update(offsets)
             while self._low in self._gone:
                 self._gone.discard(self._low)
                 self._low += 1
